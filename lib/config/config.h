@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operator asked for, as plain values: the TOML schema of docs/configuration.md. Only keys
+// whose feature exists are here; any other key in the file is an error. Pure; any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/flow/flow_key.h"
+#include "lib/model/backend.h"
+#include "lib/model/service.h"
+#include "lib/model/service_table.h"
+#include "lib/net/address.h"
+
+namespace holdfast {
+
+struct SiteConfig {
+  std::string name;
+};
+
+/// Exactly one of interface (AF_XDP on a kernel interface), vdev (a DPDK virtual device, with its
+/// arguments) and pci (a PCI address that DPDK owns) is set.
+struct PortConfig {
+  std::string name;
+  std::string interface;
+  std::string vdev;
+  std::string pci;
+  std::uint16_t queues = 1;
+};
+
+struct DataplaneConfig {
+  std::vector<PortConfig> ports;
+  std::uint16_t workers = 1;
+  std::uint32_t flow_capacity = 1'000'000;  // entries a worker
+  std::string hash_seed_file;               // absolute after parsing
+  bool busy_poll = false;                   // true: workers never sleep
+  std::optional<IpAddress> tunnel_source_v4;
+  std::optional<IpAddress> tunnel_source_v6;
+  std::uint32_t icmp_relay_rate = 1000;  // ICMP errors a second and worker, burst of one second
+  std::uint32_t sibling_lookup_rate =
+      10000;  // look-ups in other workers' tables, a second and worker
+};
+
+struct ControlConfig {
+  std::string socket = "/run/holdfast/holdfast.sock";
+};
+
+struct VipConfig {
+  IpAddress address;
+};
+
+struct ServiceConfig {
+  std::string name;
+  std::vector<IpAddress> vips;
+  IpProtocol protocol = IpProtocol::tcp;  // tcp or udp
+  PortRange ports;
+  std::string pool;
+  bool udp_repick_on_drain = false;  // udp_on_drain = "keep" | "repick"
+  double max_share = 1.0;
+  double embryonic_share = 0.25;
+  FlowTimeouts timeouts;
+};
+
+/// For ports without a kernel interface; the others are resolved by netlink.
+struct StaticNextHop {
+  std::string port;
+  MacAddress mac;
+  std::uint16_t vlan = 0;  // 0: untagged
+  std::uint16_t mtu = 1500;
+};
+
+struct BackendConfig {
+  std::string name;  // default: the address
+  IpAddress address;
+  std::uint32_t weight = 100;  // 0..1000
+  std::optional<StaticNextHop> next_hop;
+};
+
+struct PoolConfig {
+  std::string name;
+  std::uint32_t table_size = 65537;  // prime
+  Encapsulation encapsulation = Encapsulation::ipip;
+  std::string check;  // empty: backends count as checked and up
+  std::chrono::milliseconds down_grace{10'000};
+  std::vector<BackendConfig> backends;
+};
+
+enum class CheckKind : std::uint8_t { tcp };
+
+/// A direct check: it connects to the backend's own address.
+struct CheckConfig {
+  std::string name;
+  CheckKind kind = CheckKind::tcp;
+  std::optional<std::uint16_t> port;  // default: the first port of the first service using the pool
+  std::chrono::milliseconds interval{1000};
+  std::chrono::milliseconds timeout{1000};
+  std::uint32_t rise = 3;
+  std::uint32_t fall = 2;
+};
+
+struct Config {
+  SiteConfig site;
+  DataplaneConfig dataplane;
+  ControlConfig control;
+  std::vector<VipConfig> vips;
+  std::vector<ServiceConfig> services;
+  std::vector<PoolConfig> pools;
+  std::vector<CheckConfig> checks;
+
+  [[nodiscard]] const PoolConfig* pool(std::string_view name) const;
+  [[nodiscard]] const CheckConfig* check(std::string_view name) const;
+};
+
+/// One fault of a config file; all faults are reported at once, sorted by position.
+struct ConfigFault {
+  std::string file;
+  std::uint32_t line = 0;    // from 1; 0: the fault has no one place
+  std::uint32_t column = 0;  // from 1
+  std::string message;
+
+  /// "file:line:column: message"
+  [[nodiscard]] std::string text() const;
+};
+
+struct ConfigResult {
+  Config config;
+  std::vector<ConfigFault> faults;  // empty: `config` is good
+
+  [[nodiscard]] bool ok() const { return faults.empty(); }
+};
+
+/// Parses and checks `text`. `file` is named in faults, and its folder is where relative paths
+/// start (textually: nothing is opened). A syntax error is reported alone.
+[[nodiscard]] ConfigResult parse_config(std::string_view text, std::string_view file);
+
+/// "250ms", "10s", "15m", "2h": a whole number and one unit. Nothing else.
+[[nodiscard]] std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
+
+/// The content of a seed file: 16 hexadecimal digits, white space around them is ignored.
+[[nodiscard]] Result<HashSeed> parse_seed(std::string_view text);
+
+}  // namespace holdfast

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend as the workers see it: one membership (pool, address) with its state already reduced to
+// what a packet needs to know. Values; built by ctrl/reconcile, read by lb.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "lib/model/numbers.h"
+#include "lib/net/address.h"
+
+namespace holdfast {
+
+/// The states of architecture.md's table; a removed backend is simply absent from the snapshot.
+enum class BackendState : std::uint8_t {
+  eligible,
+  weight_zero,       // no new flows, placed ones stay without deadline
+  draining,          // no new flows, placed ones stay to the deadline
+  down,              // checks failed
+  neigh_unresolved,  // its next hop has never been resolved
+  unchecked,         // not yet checked since the start
+};
+
+[[nodiscard]] constexpr std::string_view name_of(BackendState state) {
+  switch (state) {
+    case BackendState::eligible:
+      return "eligible";
+    case BackendState::weight_zero:
+      return "weight_zero";
+    case BackendState::draining:
+      return "draining";
+    case BackendState::down:
+      return "down";
+    case BackendState::neigh_unresolved:
+      return "neigh_unresolved";
+    case BackendState::unchecked:
+      return "unchecked";
+  }
+  return "?";
+}
+
+enum class Encapsulation : std::uint8_t { ipip };
+
+[[nodiscard]] constexpr std::string_view name_of(Encapsulation encapsulation) {
+  switch (encapsulation) {
+    case Encapsulation::ipip:
+      return "ipip";
+  }
+  return "?";
+}
+
+/// Where the tunnelled packet leaves: one of possibly several ways to a backend.
+struct NextHop {
+  PortNumber port = kNoPort;
+  std::uint16_t vlan = 0;  // VLAN id 1..4094, 0 = untagged
+  std::uint16_t mtu = 0;   // IP MTU of the way in bytes, the VLAN tag not counted
+  MacAddress source{};     // the port's own
+  MacAddress destination{};
+};
+
+struct Backend {
+  IpAddress address{};        // outer destination; the backend's identity
+  IpAddress tunnel_source{};  // outer source, of the same family
+  PoolNumber pool{};
+  BackendState state = BackendState::unchecked;
+  Encapsulation encapsulation = Encapsulation::ipip;
+  bool present = false;              // false: a hole in the numbering, or removed
+  bool keeps_tcp = false;            // placed TCP flows stay; false: re-picked at their next packet
+  bool keeps_udp = false;            // the same for UDP
+  std::uint16_t next_hop_count = 0;  // 0: never resolved
+  std::uint32_t first_next_hop = 0;  // index into Snapshot::next_hops
+
+  [[nodiscard]] bool eligible() const { return present && state == BackendState::eligible; }
+};
+
+}  // namespace holdfast

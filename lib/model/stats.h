@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the data plane counts, as values that ctrl reads. 64-bit, never reset. Workers own their
+// counters (single writer); a reading is a relaxed copy and may be a few packets apart between
+// fields while traffic flows.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/model/drop_reason.h"
+#include "lib/model/numbers.h"
+
+namespace holdfast {
+
+/// The counter identity, per worker:
+///   received == forwarded + answered + to_kernel + sum(dropped) + held_now
+///   transmitted == forwarded + extra_fragments + answered + injected + from_kernel
+struct PacketCounters {
+  std::uint64_t received = 0;
+  std::uint64_t forwarded = 0;
+  std::uint64_t answered = 0;
+  std::uint64_t to_kernel = 0;
+  std::array<std::uint64_t, kDropReasonCount> dropped{};
+  std::uint64_t held_now = 0;
+  std::uint64_t transmitted = 0;
+  std::uint64_t extra_fragments = 0;
+  std::uint64_t injected = 0;
+  std::uint64_t from_kernel = 0;
+  std::uint64_t received_bytes = 0;   // frames as received
+  std::uint64_t forwarded_bytes = 0;  // frames as transmitted
+
+  [[nodiscard]] std::uint64_t dropped_sum() const {
+    std::uint64_t sum = 0;
+    for (const auto count : dropped) sum += count;
+    return sum;
+  }
+  PacketCounters& operator+=(const PacketCounters& other);
+};
+
+/// Flow-table events and contents of one worker.
+struct FlowTableCounters {
+  std::uint64_t capacity = 0;  // entries
+  std::uint64_t embryonic = 0;
+  std::uint64_t established = 0;  // proven ones included
+  std::uint64_t closing = 0;
+  std::uint64_t inserted = 0;
+  std::uint64_t expired = 0;
+  std::uint64_t evicted_embryonic = 0;
+  std::uint64_t evicted_stale = 0;
+  std::uint64_t not_recorded = 0;  // forwarded by Maglev without an entry
+  std::uint64_t relocations = 0;
+  std::uint64_t hits = 0;
+  std::uint64_t sibling_hits = 0;  // found in another worker's table and copied
+  std::uint64_t new_flows = 0;     // SYN or first UDP packet
+  std::uint64_t mid_flow_misses = 0;
+  std::uint64_t sweeps = 0;  // completed passes over the whole table
+
+  FlowTableCounters& operator+=(const FlowTableCounters& other);
+};
+
+/// Per backend membership, and per service: summed over workers by the reader.
+struct FlowCounters {
+  std::uint64_t packets = 0;    // forwarded
+  std::uint64_t bytes = 0;      // inner IP bytes forwarded
+  std::uint64_t new_flows = 0;  // entries (or unrecorded flows) that a pick placed here
+  std::int64_t active = 0;      // established or proven entries now
+  std::int64_t embryonic = 0;
+  std::int64_t closing = 0;
+
+  FlowCounters& operator+=(const FlowCounters& other);
+};
+
+struct WorkerStats {
+  unsigned worker = 0;
+  int cpu = -1;
+  PacketCounters packets{};
+  FlowTableCounters flows{};
+  std::uint64_t polls = 0;
+  std::uint64_t sleeps = 0;
+  std::uint64_t heartbeat = 0;  // moves at least ten times a second in a live worker
+};
+
+/// One port as the device reports it.
+struct PortStats {
+  std::string name;
+  std::uint64_t received = 0;
+  std::uint64_t transmitted = 0;
+  std::uint64_t missed = 0;
+  std::uint64_t receive_errors = 0;
+  std::uint64_t transmit_errors = 0;
+  std::uint64_t no_buffers = 0;
+};
+
+/// What the steering program did (AF_XDP ports): one row a port.
+struct SteeringStats {
+  std::string port;
+  std::uint64_t to_workers = 0;
+  std::uint64_t to_kernel = 0;
+};
+
+struct DataPlaneStats {
+  std::vector<WorkerStats> workers{};
+  std::vector<PortStats> ports{};
+  std::vector<SteeringStats> steering{};
+  std::vector<FlowCounters> backends{};  // by BackendNumber, summed over workers
+  std::vector<FlowCounters> services{};  // by ServiceNumber, summed over workers
+};
+
+}  // namespace holdfast
