@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a worker gets and gives packets. The daemon's implementation is a set of DPDK queues
+// (lb/port/), the tests' is a list of heap buffers. One object a worker; only its worker calls it.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <span>
+
+#include "lib/model/numbers.h"
+
+namespace holdfast {
+
+class PacketIo {
+ public:
+  virtual ~PacketIo() = default;
+  /// Up to into.size() packets of one of the worker's receive queues; the queues take turns.
+  [[nodiscard]] virtual unsigned receive(std::span<rte_mbuf*> into) = 0;
+  /// Hands packets to `port`; the first n of them are taken, n is returned, the rest stay the
+  /// caller's.
+  [[nodiscard]] virtual unsigned transmit(PortNumber port, std::span<rte_mbuf*> packets) = 0;
+  /// Gives a packet that is not ours to the kernel of the port it came from; false: there is no
+  /// way. The buffer is consumed only when true.
+  [[nodiscard]] virtual bool to_kernel(rte_mbuf* packet) = 0;
+  virtual void free(std::span<rte_mbuf*> packets) = 0;
+};
+
+}  // namespace holdfast

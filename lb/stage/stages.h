@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stages in the order in which they run (Worker::poll_once): the pipeline's contents page. Each
+// names in its signature all the state that it can touch. None allocates, logs, throws or makes a
+// system call.
+#pragma once
+
+#include "lb/burst.h"
+#include "lib/model/snapshot.h"
+
+namespace holdfast {
+
+struct FlowContext;     // lb/flow/flow_context.h: the worker's flow table and what goes with it
+struct WorkerCounters;  // lb/worker_counters.h
+class PacketIo;
+
+/// Bytes -> ParsedPacket, or a verdict. What is not for a VIP goes to the kernel.
+void parse(Burst& burst, const Snapshot& now) noexcept;
+
+/// (VIP, protocol, port) -> service; the flow's hash.
+void classify(Burst& burst, const Snapshot& now) noexcept;
+
+/// Flow table, else Maglev.
+void pick_backend(Burst& burst, const Snapshot& now, FlowContext& flows) noexcept;
+
+/// Outer header, MACs, egress port.
+void encapsulate(Burst& burst, const Snapshot& now) noexcept;
+
+/// Transmits, hands to the kernel or frees; counts each packet under exactly one outcome.
+void finish(Burst& burst, PacketIo& io, WorkerCounters& counters, FlowContext& flows) noexcept;
+
+}  // namespace holdfast
