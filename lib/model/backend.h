@@ -18,6 +18,8 @@ enum class BackendState : std::uint8_t {
   draining,          // no new flows, placed ones stay to the deadline
   down,              // checks failed
   neigh_unresolved,  // its next hop has never been resolved
+  next_hop_lost,     // no next hop now; placed flows go to the last known one
+  path_too_small,    // its tunnel can not carry 1280 bytes of IPv6, and an IPv6 service uses it
   unchecked,         // not yet checked since the start
 };
 
@@ -33,6 +35,10 @@ enum class BackendState : std::uint8_t {
       return "down";
     case BackendState::neigh_unresolved:
       return "neigh_unresolved";
+    case BackendState::next_hop_lost:
+      return "next_hop_lost";
+    case BackendState::path_too_small:
+      return "path_too_small";
     case BackendState::unchecked:
       return "unchecked";
   }
@@ -47,6 +53,15 @@ enum class Encapsulation : std::uint8_t { ipip };
       return "ipip";
   }
   return "?";
+}
+
+/// Bytes that the tunnel adds in front of the inner IP packet; `outer` is the backend's family.
+[[nodiscard]] constexpr std::uint16_t tunnel_overhead(Encapsulation encapsulation, Family outer) {
+  switch (encapsulation) {
+    case Encapsulation::ipip:
+      return outer == Family::ipv4 ? 20 : 40;
+  }
+  return 0;
 }
 
 /// Where the tunnelled packet leaves: one of possibly several ways to a backend.
