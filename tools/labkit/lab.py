@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `Lab` class: raises a lab, runs commands in it, removes it."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+from labkit import namespaces, services, state
+from labkit.errors import LabError
+from labkit.topology import Topology
+
+DEFAULT_BUILD_DIR = Path(__file__).resolve().parents[2] / "build"
+
+
+class Lab:
+    """One lab. As a context manager it is raised on entry and removed at the end; it belongs to
+    this process, and when the process is killed the next `up` of any lab removes what is left.
+
+    name       part of all names outside the lab's namespaces; default: `hf`, or the next one free
+    build_dir  where holdfastd, holdfast and holdfast-agent are
+    bare       namespaces, BIRD and nginx only; the VIPs are then reached after `route_vips_to`
+    lbs, backends, queues  see Topology
+    purpose    who made it, for `tools/lab status`
+
+    Not for several threads at once, `exec` and `popen` excepted.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        build_dir: Path | str = DEFAULT_BUILD_DIR,
+        bare: bool = False,
+        lbs: int = 1,
+        backends: int = 3,
+        queues: int = 1,
+        purpose: str = "a test",
+    ):
+        self.topology = Topology(lb_count=lbs, backend_count=backends, lb_queues=queues)
+        self._wanted_name = name and state.check_name(name)
+        self._build_dir = Path(build_dir).resolve()
+        self._bare = bare
+        self._purpose = purpose
+        self._state: state.State | None = None
+        self.services: dict[str, services.Service] = {}  # "nginx@b1" -> what this process started
+
+    @classmethod
+    def attach(cls, name: str) -> "Lab":
+        """A lab that is up already, raised by another process."""
+        found = state.load(name)
+        if found is None:
+            raise LabError(f"there is no lab {name!r}: `tools/lab up` raises one")
+        lab = cls(
+            name,
+            build_dir=found.build_dir,
+            bare=found.bare,
+            lbs=found.lbs,
+            backends=found.backends,
+            queues=found.queues,
+            purpose=found.purpose,
+        )
+        lab._state = found
+        return lab
+
+    # Names and places.
+
+    @property
+    def state(self) -> state.State:
+        if self._state is None:
+            raise LabError("the lab is not up")
+        return self._state
+
+    @property
+    def name(self) -> str:
+        return self.state.name
+
+    def namespace(self, host: str) -> str:
+        if host not in self.topology.host_names:
+            self.topology.host(host)  # says which hosts there are
+        return f"{self.name}-{host}"
+
+    def path(self, *parts: str) -> Path:
+        """A place in the lab's folder; its first part is a host's name or a shared folder's."""
+        return self.state.folder.joinpath(*parts)
+
+    def pin_dir(self, host: str) -> Path:
+        """A folder of `host` in the lab's own bpffs. It is mounted outside /sys, because
+        `ip netns exec` mounts /sys anew."""
+        return self.path("bpf", host)
+
+    def program(self, name: str) -> Path:
+        """A built program, wherever in the build folder it is."""
+        found = _find_program(self._build_dir, name)
+        if found is None:
+            raise LabError(
+                f"{name} is not built in {self._build_dir}: run tools/quickstart once, or "
+                f"`meson compile -C {self._build_dir}`"
+            )
+        return found
+
+    def holdfast_socket(self, lb: str = "lb1") -> Path:
+        return self.path(lb, "holdfast.sock")
+
+    # Raising and removing.
+
+    def __enter__(self) -> "Lab":
+        self.up()
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._state is not None and self._state.owner is not None:
+            self.down()
+
+    def up(self) -> None:
+        """Raises the lab; when that fails, nothing of it is left."""
+        if os.geteuid() != 0:
+            raise LabError("a lab needs root: it makes network namespaces")
+        if self._state is not None:
+            raise LabError(f"lab {self.name} is up already")
+        try:
+            self._claim()
+            self._make_network()
+            self._start_services()
+        except BaseException:
+            if self._state is not None:
+                self.down()
+            raise
+
+    def keep(self) -> None:
+        """The lab stays when this process ends, until `tools/lab down`."""
+        self.state.set_owner(None)
+        self.state.save()
+
+    def down(self) -> None:
+        """Removes the lab: processes, namespaces, mounts, files. Does nothing when it is gone."""
+        if self._state is None:
+            return
+        with _undisturbed(), state.locked():
+            remove(self._state)
+        for service in self.services.values():
+            service.process.wait()
+        self.services.clear()
+        self._state = None
+
+    def _claim(self) -> None:
+        with state.locked():
+            remove_stale()
+            name = self._free_name()
+            claimed = state.State(
+                name=name,
+                purpose=self._purpose,
+                lbs=self.topology.lb_count,
+                backends=self.topology.backend_count,
+                queues=self.topology.lb_queues,
+                build_dir=str(self._build_dir),
+                bare=self._bare,
+            )
+            claimed.set_owner(os.getpid())
+            state.claim(claimed)
+            self._state = claimed
+
+    def _free_name(self) -> str:
+        if self._wanted_name is not None:
+            reason = self._taken(self._wanted_name)
+            if reason is not None:
+                raise LabError(reason)
+            return self._wanted_name
+        number = 1
+        while True:
+            name = state.DEFAULT_NAME if number == 1 else f"{state.DEFAULT_NAME}{number}"
+            if self._taken(name) is None:
+                return name
+            number += 1
+
+    def _taken(self, name: str) -> str | None:
+        """Why `name` cannot be had; None when it can. Requires: stale labs are removed."""
+        if state.load(name) is not None:
+            return f"a lab {name!r} is up: remove it with `tools/lab down --name {name}`"
+        for host in self.topology.host_names:
+            if namespaces.exists(f"{name}-{host}"):
+                return f"namespace {name}-{host} exists and no lab made it: choose another name"
+        return None
+
+    def _make_network(self) -> None:
+        for host in self.topology.host_names:
+            namespace = self.namespace(host)
+            self.state.namespaces[namespace] = 0
+            self.state.save()
+            try:
+                self.state.namespaces[namespace] = namespaces.add(namespace)
+            except LabError:
+                del self.state.namespaces[namespace]  # somebody else's: not ours to remove
+                raise
+            finally:
+                self.state.save()
+            self.path(host).mkdir()
+        self.path("www").mkdir()
+        router = self.namespace("router")
+        namespaces.set_sysctls(router, namespaces.sysctls_of("router"))
+        namespaces.run(["ip", "-n", router, "link", "set", "lo", "up"])
+        for host in self.topology.linked_hosts:
+            namespace = self.namespace(host.name)
+            namespaces.set_sysctls(namespace, namespaces.sysctls_of(host.role))
+            namespaces.link(host, namespace, router, self.topology.vips)
+
+    def _start_services(self) -> None:
+        bird = services.start_bird(self)
+        blob_sha256 = services.write_blob(self.path("www"))
+        web = {b: services.start_web(self, b, blob_sha256) for b in self.topology.backends}
+        services.wait_until(lambda: services.bird_ready(self), "BIRD's routes are up", [bird])
+        for backend, started in web.items():
+            services.wait_until(
+                lambda b=backend, s=started: services.web_ready(self, b, s),
+                f"nginx on {backend.name} serves",
+                started,
+            )
+        if self._bare:
+            return
+        self._mount_bpffs()
+        for backend in self.topology.backends:
+            services.attach_agent(self, backend)
+        for lb in self.topology.lbs:
+            self.start_holdfastd(lb.name)
+        for lb in self.topology.lbs:
+            self.wait_eligible(lb.name)
+
+    def _mount_bpffs(self) -> None:
+        mount_point = self.path("bpf")
+        mount_point.mkdir()
+        self.state.mounts.append(str(mount_point))
+        self.state.save()
+        namespaces.run(["mount", "-t", "bpf", "bpffs", str(mount_point)])
+
+    # Running things in it.
+
+    def exec(
+        self, host: str, argv: list[str], *, check: bool = True, **options
+    ) -> subprocess.CompletedProcess:
+        """Runs a command in `host` and waits; output is captured as text. With `check` a failure
+        is a LabError with what the command said."""
+        options = {"capture_output": True, "text": True} | options
+        done = subprocess.run(self._argv(host, argv), **options)
+        if check and done.returncode != 0:
+            said = ((done.stderr or "") + (done.stdout or "")).strip()
+            raise LabError(f"`{' '.join(argv)}` on {host} ended with {done.returncode}: {said}")
+        return done
+
+    def popen(self, host: str, argv: list[str], **options) -> subprocess.Popen:
+        """Starts a command in `host`; text mode. It ends with the lab at the latest."""
+        return subprocess.Popen(self._argv(host, argv), **({"text": True} | options))
+
+    def _argv(self, host: str, argv: list[str]) -> list[str]:
+        return ["ip", "netns", "exec", self.namespace(host), *argv]
+
+    def start_service(self, name: str, host: str, argv: list[str]) -> services.Service:
+        """Starts a program of the lab. It has its own session: Ctrl-C reaches us, not it."""
+        key = f"{name}@{host}"
+        log = self.path(host, f"{name}.log")
+        with open(log, "a") as output:
+            process = self.popen(
+                host,
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.services[key] = services.Service(key, process, log)
+        self.state.services[key] = {"pid": process.pid, "start": state.start_time(process.pid)}
+        self.state.save()
+        return self.services[key]
+
+    def stop_service(self, key: str, how: signal.Signals = signal.SIGTERM) -> int:
+        """Ends a program that this process started ("holdfastd@lb1"); its exit status."""
+        service = self.services.pop(key)
+        service.process.send_signal(how)
+        status = service.process.wait(timeout=15)
+        del self.state.services[key]
+        self.state.save()
+        return status
+
+    # Holdfast.
+
+    def start_holdfastd(self, lb: str = "lb1", config: Path | None = None) -> services.Service:
+        """Starts the daemon, by default with the lab's own configuration, and waits until its
+        socket answers."""
+        host = self.topology.host(lb)
+        if config is None:
+            config = services.write_holdfast_config(self, host)
+        daemon = services.start_holdfastd(self, host, config)
+        socket = self.holdfast_socket(lb)
+        services.wait_until(
+            lambda: services.unix_socket_answers(socket), f"holdfastd on {lb} answers", [daemon]
+        )
+        return daemon
+
+    def holdfast(
+        self, argv: list[str], *, lb: str = "lb1", check: bool = True, **options
+    ) -> subprocess.CompletedProcess:
+        """Runs the CLI against the daemon of `lb`."""
+        return self.exec(lb, self.holdfast_argv(argv, lb=lb), check=check, **options)
+
+    def holdfast_argv(self, argv: list[str], *, lb: str = "lb1") -> list[str]:
+        return [str(self.program("holdfast")), "--socket", str(self.holdfast_socket(lb)), *argv]
+
+    def pool(self, name: str, *, lb: str = "lb1") -> dict:
+        """`holdfast pool show NAME --json`."""
+        return json.loads(self.holdfast(["pool", "show", name, "--json"], lb=lb).stdout)
+
+    def wait_eligible(self, lb: str = "lb1", timeout: float = 10.0) -> None:
+        """Waits until every backend of every pool may receive new flows."""
+
+        def all_eligible() -> bool:
+            return all(
+                backend["state"] == "eligible"
+                for pool in ("web", "web6")
+                for backend in self.pool(pool, lb=lb)["backends"]
+            )
+
+        daemon = self.services.get(f"holdfastd@{lb}")  # None: another process started it
+        services.wait_until(
+            all_eligible, f"all backends are eligible on {lb}", [daemon] if daemon else [], timeout
+        )
+
+    def route_vips_to(self, host: str) -> None:
+        """Puts plain routes to the VIPs before BIRD's, straight to one host: what the lab does
+        without a balancer."""
+        target = self.topology.host(host)
+        for vip, gateway in ((self.topology.vip4, target.v4), (self.topology.vip6, target.v6)):
+            self.exec("router", ["ip", "route", "replace", vip, "via", gateway, "metric", "1"])
+
+
+def remove_stale() -> None:
+    """Removes what killed runs left behind. Requires: the lock is held."""
+    for name in state.names():
+        found = state.load(name)
+        if found is None:
+            # Killed between making the folder and writing its first state: nothing else is there.
+            shutil.rmtree(state.ROOT / name)
+        elif found.stale():
+            remove(found)
+
+
+def remove(lab: state.State) -> None:
+    """Removes all that `lab` made and nothing else. Requires: the lock is held."""
+    ours = {}
+    for namespace, recorded in lab.namespaces.items():
+        inode = namespaces.inode(namespace)
+        # Another inode: the name was taken anew by somebody else. 0: killed while it was made.
+        if inode is not None and recorded in (0, inode):
+            ours[namespace] = inode
+    namespaces.stop_processes(set(ours.values()))
+    for namespace in ours:
+        namespaces.delete(namespace)
+    for mount_point in lab.mounts:
+        while os.path.ismount(mount_point):
+            namespaces.run(["umount", "--lazy", mount_point])
+    # Never through a mount: what is mounted there would be emptied.
+    shutil.rmtree(lab.folder, ignore_errors=True)
+
+
+def _find_program(build_dir: Path, name: str) -> Path | None:
+    places = (build_dir, build_dir / "tools", build_dir / "tools" / "agent", build_dir / "ctrl")
+    for place in places:
+        if (place / name).is_file():
+            return place / name
+    return None
+
+
+@contextlib.contextmanager
+def _undisturbed():
+    """A second Ctrl-C must not stop the removal half-way."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
