@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client's end of the CLI protocol: connect, ask once, read answers. Blocking; for the one
+// thread of `holdfast`.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "ctrl/command/command.h"
+#include "lib/base/result.h"
+#include "lib/protocol/message.h"
+
+namespace holdfast {
+
+/// What came of a request, or why there was no answer.
+struct Outcome {
+  ExitCode exit = ExitCode::done;
+  Json result;  // exit == done
+  Error error;  // else
+};
+
+/// Sends one request to the daemon at `socket_path` and waits for its end; `on_event` gets each
+/// event as it comes.
+[[nodiscard]] Outcome ask(const std::string& socket_path, const Request& request,
+                          const std::function<void(const Json& event)>& on_event);
+
+}  // namespace holdfast

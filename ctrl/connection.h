@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// One client of the server: its unread requests and unsent answers. Kept alive by Server and, while
+// a turn runs, by itself; replies hold it weakly. Control thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ctrl/reply.h"
+#include "ctrl/server.h"
+#include "lib/base/unique_fd.h"
+#include "lib/protocol/line_buffer.h"
+
+namespace holdfast {
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(Server& server, UniqueFd socket, Peer peer)
+      : server_(server), socket_(std::move(socket)), peer_(peer) {}
+
+  /// Watches the socket. Once, right after it was made.
+  void start();
+  /// Puts a whole line behind what the client has not read yet, or drops the client.
+  void send(std::string_view line);
+  /// A request got its result or error.
+  void finished() { --running_requests_; }
+  /// Stops watching and closes; replies see the client as gone.
+  void close();
+  [[nodiscard]] bool open() const { return socket_.valid(); }
+  [[nodiscard]] const Peer& peer() const { return peer_; }
+
+ private:
+  void on_events(std::uint32_t events);
+  void receive();
+  /// Runs requests that have arrived, for one turn at most.
+  void run_requests();
+  void run_request(std::string_view line);
+  void flush();
+  void update_interest();
+
+  Server& server_;
+  UniqueFd socket_;
+  Peer peer_;
+  LineBuffer input_{kMaxRequestBytes};
+  std::string output_;
+  std::size_t sent_ = 0;  // bytes of output_ that the kernel took
+  std::size_t running_requests_ = 0;
+  std::uint32_t interest_ = 0;  // epoll events asked for
+  bool turn_posted_ = false;    // more requests wait for the next turn
+  bool end_of_input_ = false;
+  bool all_requests_run_ = false;  // and no more can come
+  bool closing_ = false;           // close when all is sent
+};
+
+}  // namespace holdfast
