@@ -5,6 +5,8 @@
 #pragma once
 
 #include "lb/burst.h"
+#include "lib/base/instant.h"
+#include "lib/base/token_bucket.h"
 #include "lib/model/snapshot.h"
 
 namespace holdfast {
@@ -16,11 +18,11 @@ class PacketIo;
 /// Bytes -> ParsedPacket, or a verdict. What is not for a VIP goes to the kernel.
 void parse(Burst& burst, const Snapshot& now) noexcept;
 
-/// (VIP, protocol, port) -> service; the flow's hash.
-void classify(Burst& burst, const Snapshot& now) noexcept;
+/// (VIP, protocol, port) -> service; the flow's hash. ICMP errors take a token each.
+void classify(Burst& burst, const Snapshot& now, TokenBucket& icmp_relay, Instant time) noexcept;
 
 /// Flow table, else Maglev.
-void pick_backend(Burst& burst, const Snapshot& now, FlowContext& flows) noexcept;
+void pick_backend(Burst& burst, const Snapshot& now, FlowContext& flows, Instant time) noexcept;
 
 /// Outer header, MACs, egress port.
 void encapsulate(Burst& burst, const Snapshot& now) noexcept;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/stage/stages.h"
+
+namespace holdfast {
+
+void classify(Burst& burst, const Snapshot& now, TokenBucket& icmp_relay, Instant time) noexcept {
+  burst.for_undecided([&](Burst::Lane lane) {
+    const ParsedPacket& packet = burst.packet[lane];
+    const auto match = now.service_table.lookup(packet.vip, packet.protocol, packet.service_port);
+    if (!match.is_vip) {
+      burst.verdict[lane] = Verdict::kernel();
+      return;
+    }
+    const bool icmp_error = packet.kind == PacketKind::icmp_error;
+    if (match.service == kNoService) {
+      burst.drop(lane, icmp_error ? DropReason::icmp_unknown_service : DropReason::unknown_port);
+      return;
+    }
+    // Only errors that would be relayed use up the rate, so nonsense can not starve real ones.
+    if (icmp_error && !icmp_relay.take(time)) {
+      burst.drop(lane, DropReason::icmp_rate_limited);
+      return;
+    }
+    burst.service[lane] = match.service;
+    burst.hash[lane] = hash_flow(packet.key, now.seed);
+  });
+}
+
+}  // namespace holdfast

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <rte_mbuf.h>
+
+#include "lb/stage/stages.h"
+
+namespace holdfast {
+
+namespace {
+
+/// How far ahead of the packet in hand the next ones' headers are fetched.
+constexpr unsigned kPrefetchAhead = 4;
+
+/// VLAN tags that the NIC took out of the bytes and put into the mbuf.
+unsigned stripped_tags(const rte_mbuf& mbuf) {
+  if ((mbuf.ol_flags & RTE_MBUF_F_RX_QINQ_STRIPPED) != 0) return 2;
+  return (mbuf.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 ? 1 : 0;
+}
+
+unsigned tags_in_bytes(const ParsedPacket& packet) {
+  return (packet.l3_offset - unsigned{sizeof(EthernetHeader)}) / unsigned{sizeof(VlanHeader)};
+}
+
+bool checksum_flagged_bad(const rte_mbuf& mbuf) {
+  return (mbuf.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD;
+}
+
+Verdict parse_one(const rte_mbuf& mbuf, ParsedPacket& packet, const Snapshot& now) {
+  const std::span frame(rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len);
+  auto [verdict, vip_known] = parse_packet(frame, packet);
+  if (verdict == Verdict::kernel()) return verdict;
+  // A packet in several buffers was parsed as if it ended with the first: what was found out about
+  // its end may be wrong, its destination is not.
+  if (mbuf.nb_segs != 1)
+    verdict = Verdict::dropped(DropReason::multi_segment);
+  else if (!verdict.decided() && packet.family == Family::ipv4 && checksum_flagged_bad(mbuf))
+    verdict = Verdict::dropped(DropReason::ipv4_bad_checksum);
+
+  if (vip_known && stripped_tags(mbuf) + tags_in_bytes(packet) > 2) return Verdict::kernel();
+  // Whether a faulty packet is to be dropped is ours to say only when it is for a VIP.
+  if (verdict.decided() && vip_known && !now.service_table.is_vip(packet.vip))
+    return Verdict::kernel();
+  return verdict;
+}
+
+}  // namespace
+
+void parse(Burst& burst, const Snapshot& now) noexcept {
+  for (Burst::Lane lane = 0; lane < burst.size; ++lane) {
+    if (lane + kPrefetchAhead < burst.size)
+      __builtin_prefetch(rte_pktmbuf_mtod(burst.mbuf[lane + kPrefetchAhead], const void*));
+    burst.verdict[lane] = parse_one(*burst.mbuf[lane], burst.packet[lane], now);
+  }
+}
+
+}  // namespace holdfast

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/worker.h"
+
+#include "lb/packet_io.h"
+#include "lb/stage/stages.h"
+#include "lb/worker_counters.h"
+
+namespace holdfast {
+
+unsigned Worker::poll_once(const Snapshot& now, Instant time) noexcept {
+  receive();
+  if (burst_.size == 0) return 0;
+  parse(burst_, now);
+  classify(burst_, now, icmp_relay_, time);
+  pick_backend(burst_, now, flows_, time);
+  encapsulate(burst_, now);
+  finish(burst_, io_, counters_, flows_);
+  return burst_.size;
+}
+
+void Worker::receive() noexcept {
+  burst_.size = io_.receive(burst_.mbuf);
+  std::uint64_t bytes = 0;
+  for (Burst::Lane lane = 0; lane < burst_.size; ++lane) bytes += burst_.mbuf[lane]->pkt_len;
+  counters_.received.add(burst_.size);
+  counters_.received_bytes.add(bytes);
+}
+
+}  // namespace holdfast

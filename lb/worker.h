@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// One worker: the way of a packet, from the receive queues to the transmit queues. It owns the
+// burst and refers to what else it writes; one thread calls it. No clock, no EAL, no sleeping, no
+// RCU: the thread around it (lb/worker_thread.h) brings the snapshot and the time.
+#pragma once
+
+#include <cstdint>
+
+#include "lb/burst.h"
+#include "lib/base/instant.h"
+#include "lib/base/token_bucket.h"
+#include "lib/model/snapshot.h"
+
+namespace holdfast {
+
+struct FlowContext;
+struct WorkerCounters;
+class PacketIo;
+
+class Worker {
+ public:
+  /// What a worker works with; all of it outlives the worker, none is shared with another one.
+  struct Parts {
+    PacketIo& io;
+    FlowContext& flows;
+    WorkerCounters& counters;
+    std::uint32_t icmp_relay_rate = 1000;  // ICMP errors a second
+  };
+  explicit Worker(const Parts& parts)
+      : io_(parts.io),
+        flows_(parts.flows),
+        counters_(parts.counters),
+        icmp_relay_(parts.icmp_relay_rate) {}
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// One burst all the way: at most Burst::kCapacity packets, each of which ends in exactly one
+  /// outcome. Returns how many there were; 0: the queues that had their turn were empty. `now` is
+  /// used until the return only.
+  unsigned poll_once(const Snapshot& now, Instant time) noexcept;
+
+ private:
+  void receive() noexcept;
+
+  PacketIo& io_;
+  FlowContext& flows_;
+  WorkerCounters& counters_;
+  TokenBucket icmp_relay_;
+  Burst burst_{};
+};
+
+}  // namespace holdfast

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/net/ip_walk.h"
+
+namespace holdfast {
+
+namespace {
+
+/// More than any sane sender uses (RFC 8200 4.1 recommends at most seven), and a bound on the work
+/// that one packet can ask for.
+constexpr int kMaxExtensionHeaders = 8;
+
+/// Hop-by-hop and destination options, routing: next header, length in 8-byte units beyond the
+/// first.
+struct ExtensionHeader {
+  IpProtocol next_header;
+  std::uint8_t length;
+  std::uint8_t routing_type;   // of a routing header
+  std::uint8_t segments_left;  // of a routing header
+};
+
+/// RFC 4302 2: its length counts 4-byte units minus two, and 12 bytes are always there.
+constexpr std::size_t kMinAuthenticationHeader = 12;
+
+bool is_extension(IpProtocol protocol) {
+  return protocol == IpProtocol::hop_by_hop || protocol == IpProtocol::routing ||
+         protocol == IpProtocol::fragment || protocol == IpProtocol::authentication ||
+         protocol == IpProtocol::destination_options;
+}
+
+/// Walks the extension headers from walk.l4 on. True: walk.protocol and walk.l4 are the
+/// transport's.
+bool walk_extensions(const std::uint8_t* ip, IpWalk& walk) {
+  const auto refuse = [&walk](DropReason why) {
+    walk.fault = why;
+    return false;
+  };
+  for (int walked = 0; is_extension(walk.protocol); ++walked) {
+    if (walked == kMaxExtensionHeaders) return refuse(DropReason::ipv6_bad_extension);
+    // Every extension header is at least 8 bytes long.
+    if (walk.end - walk.l4 < 8) return refuse(DropReason::ipv6_truncated);
+    const IpProtocol current = walk.protocol;
+
+    if (current == IpProtocol::fragment) {
+      const auto fragment = read_header<Ipv6FragmentHeader>(ip + walk.l4);
+      const unsigned offset_more = fragment.offset_more.host();
+      walk.protocol = fragment.next_header;
+      walk.l4 += sizeof fragment;
+      if ((offset_more & 0xfff8) != 0) {
+        walk.part = FragmentPart::later;
+        return true;
+      }
+      // With neither offset nor M it is an atomic fragment (RFC 6946): a whole packet.
+      if ((offset_more & 1) != 0) walk.part = FragmentPart::first;
+      continue;
+    }
+
+    const auto header = read_header<ExtensionHeader>(ip + walk.l4);
+    // RFC 8200 4.1: hop-by-hop options come first or not at all.
+    if (current == IpProtocol::hop_by_hop && walked != 0)
+      return refuse(DropReason::ipv6_bad_extension);
+    // With segments left this host is a waypoint of a source route, not the end; RFC 5095 forbids
+    // to follow type 0, and a VIP follows none.
+    if (current == IpProtocol::routing && header.segments_left != 0)
+      return refuse(DropReason::ipv6_bad_extension);
+    const std::size_t length = current == IpProtocol::authentication
+                                   ? (header.length + std::size_t{2}) * 4
+                                   : (header.length + std::size_t{1}) * 8;
+    if (current == IpProtocol::authentication && length < kMinAuthenticationHeader)
+      return refuse(DropReason::ipv6_bad_extension);
+    if (length > walk.end - walk.l4) return refuse(DropReason::ipv6_truncated);
+    walk.protocol = header.next_header;
+    walk.l4 += length;
+  }
+  return true;
+}
+
+}  // namespace
+
+IpWalk walk_ipv6(const std::uint8_t* ip, std::size_t available, WalkOf what) {
+  IpWalk walk;
+  const auto refuse = [&walk](DropReason why) {
+    walk.fault = why;
+    return walk;
+  };
+  if (available < sizeof(Ipv6Header)) return refuse(DropReason::ipv6_truncated);
+  const auto header = read_header<Ipv6Header>(ip);
+  if (header.version() != 6) return refuse(DropReason::ipv6_bad_version);
+  walk.source = ip + offsetof(Ipv6Header, source);
+  walk.destination = ip + offsetof(Ipv6Header, destination);
+  walk.addresses_known = true;
+
+  walk.length = sizeof(Ipv6Header) + header.payload_length.host();
+  if (what == WalkOf::packet && walk.length > available)
+    return refuse(DropReason::ipv6_bad_payload_length);
+  walk.end = std::min(walk.length, available);
+  walk.dont_fragment = true;  // RFC 8200 5: routers never fragment
+  walk.traffic_class = header.traffic_class();
+  walk.protocol = header.next_header;
+  walk.l4 = sizeof(Ipv6Header);
+  walk.good = walk_extensions(ip, walk);
+  return walk;
+}
+
+}  // namespace holdfast

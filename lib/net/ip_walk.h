@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over one IP header: bounded, each byte looked at once, used for packets on the wire and
+// for the packets that ICMP errors quote. Part of parse.cc; pure; any thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "lib/model/drop_reason.h"
+#include "lib/net/headers.h"
+
+namespace holdfast {
+
+enum class WalkOf : std::uint8_t {
+  packet,  // as received: the IP length must lie within the bytes that are there
+  quote,   // in an ICMP error: cut anywhere, the IP length says only how long it was
+};
+
+enum class FragmentPart : std::uint8_t { whole, first, later };
+
+struct IpWalk {
+  bool good = false;
+  bool addresses_known = false;  // also when !good: the fault lies behind the addresses
+  DropReason fault{};            // when !good
+  FragmentPart part = FragmentPart::whole;
+  bool dont_fragment = false;
+  std::uint8_t traffic_class = 0;
+  IpProtocol protocol{};   // of what begins at l4
+  std::size_t l4 = 0;      // bytes from the IP header's start; <= end
+  std::size_t end = 0;     // where the packet ends; a quote: or where the bytes do, if earlier
+  std::size_t length = 0;  // as the IP header says
+  const std::uint8_t* source = nullptr;  // 4 or 16 bytes
+  const std::uint8_t* destination = nullptr;
+};
+
+/// A header at `at`, by copy: compilers make plain loads of it.
+template <class Header>
+[[nodiscard]] inline Header read_header(const std::uint8_t* at) {
+  Header header;
+  std::memcpy(&header, at, sizeof header);
+  return header;
+}
+
+/// IPv4 (RFC 791) in the `available` bytes at `ip`.
+template <WalkOf kWhat>
+[[nodiscard]] inline IpWalk walk_ipv4(const std::uint8_t* ip, std::size_t available) {
+  IpWalk walk;
+  const auto refuse = [&walk](DropReason why) {
+    walk.fault = why;
+    return walk;
+  };
+  if (available < sizeof(Ipv4Header)) return refuse(DropReason::ipv4_truncated);
+  const auto header = read_header<Ipv4Header>(ip);
+  if (header.version() != 4) return refuse(DropReason::ipv4_bad_version);
+  walk.source = ip + offsetof(Ipv4Header, source);
+  walk.destination = ip + offsetof(Ipv4Header, destination);
+  walk.addresses_known = true;
+
+  const std::size_t header_length = header.header_length();
+  if (header_length < sizeof(Ipv4Header) || header_length > available)
+    return refuse(DropReason::ipv4_bad_header_length);
+  walk.length = header.total_length.host();
+  if (walk.length < header_length) return refuse(DropReason::ipv4_bad_total_length);
+  if (kWhat == WalkOf::packet && walk.length > available)
+    return refuse(DropReason::ipv4_bad_total_length);
+  walk.end = kWhat == WalkOf::packet ? walk.length : std::min(walk.length, available);
+
+  const unsigned fragment = header.flags_fragment_offset.host();
+  if ((fragment & Ipv4Header::kOffsetMask) != 0)
+    walk.part = FragmentPart::later;
+  else if ((fragment & Ipv4Header::kMoreFragments) != 0)
+    walk.part = FragmentPart::first;
+  walk.dont_fragment = (fragment & Ipv4Header::kDontFragment) != 0;
+  walk.traffic_class = header.type_of_service;
+  walk.protocol = header.protocol;
+  walk.l4 = header_length;
+  walk.good = true;
+  return walk;
+}
+
+/// IPv6 (RFC 8200) with its extension headers up to the first one that is none, in the `available`
+/// bytes at `ip`. Behind a later fragment's header nothing is walked: there is payload.
+[[nodiscard]] IpWalk walk_ipv6(const std::uint8_t* ip, std::size_t available, WalkOf what);
+
+}  // namespace holdfast
