@@ -28,12 +28,16 @@ FlowTableCounters& FlowTableCounters::operator+=(const FlowTableCounters& other)
   expired += other.expired;
   evicted_embryonic += other.evicted_embryonic;
   evicted_stale += other.evicted_stale;
+  gone += other.gone;
+  handed_over += other.handed_over;
   not_recorded += other.not_recorded;
   relocations += other.relocations;
   hits += other.hits;
   sibling_hits += other.sibling_hits;
+  sibling_refused += other.sibling_refused;
   new_flows += other.new_flows;
   mid_flow_misses += other.mid_flow_misses;
+  repicked += other.repicked;
   sweeps += other.sweeps;
   return *this;
 }

@@ -39,23 +39,30 @@ struct PacketCounters {
   PacketCounters& operator+=(const PacketCounters& other);
 };
 
-/// Flow-table events and contents of one worker.
+/// Flow-table events and contents of one worker. Every entry that was inserted is still there or
+/// left in one way:
+///   inserted == embryonic + established + closing
+///               + expired + evicted_embryonic + evicted_stale + gone + handed_over
 struct FlowTableCounters {
   std::uint64_t capacity = 0;  // entries
   std::uint64_t embryonic = 0;
   std::uint64_t established = 0;  // proven ones included
   std::uint64_t closing = 0;
-  std::uint64_t inserted = 0;
+  std::uint64_t inserted = 0;  // new entries, copies from other workers' tables included
   std::uint64_t expired = 0;
   std::uint64_t evicted_embryonic = 0;
   std::uint64_t evicted_stale = 0;
+  std::uint64_t gone = 0;          // dropped since the backend or the service is gone
+  std::uint64_t handed_over = 0;   // dropped since another worker has copied it
   std::uint64_t not_recorded = 0;  // forwarded by Maglev without an entry
   std::uint64_t relocations = 0;
   std::uint64_t hits = 0;
-  std::uint64_t sibling_hits = 0;  // found in another worker's table and copied
-  std::uint64_t new_flows = 0;     // SYN or first UDP packet
+  std::uint64_t sibling_hits = 0;     // found in another worker's table
+  std::uint64_t sibling_refused = 0;  // not looked for there: sibling_lookup_rate was used up
+  std::uint64_t new_flows = 0;        // SYN or first UDP packet
   std::uint64_t mid_flow_misses = 0;
-  std::uint64_t sweeps = 0;  // completed passes over the whole table
+  std::uint64_t repicked = 0;  // placed anew since the backend no longer keeps the flow
+  std::uint64_t sweeps = 0;    // completed passes over the whole table
 
   FlowTableCounters& operator+=(const FlowTableCounters& other);
 };

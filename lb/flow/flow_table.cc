@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/flow/flow_table.h"
+
+#include <algorithm>
+
+#include "lb/flow/flow_life.h"
+
+namespace holdfast {
+namespace {
+
+using Word = std::atomic_ref<std::uint64_t>;
+static_assert(Word::is_always_lock_free);
+
+/// Above this fill the search for room by relocation is mostly in vain, and a flood would make
+/// every packet pay for it.
+constexpr std::uint64_t kRelocateUpToPercent = 95;
+
+[[nodiscard]] std::uint64_t relaxed(std::uint64_t* word) {
+  return Word(*word).load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+FlowTable::FlowTable(std::uint64_t capacity, int numa_node, FlowCounts& counts)
+    : buckets_(std::max<std::uint64_t>(1, (capacity + kWays - 1) / kWays)), counts_(counts) {
+  memory_ = map_table_memory(buckets_ * kWays * sizeof(FlowEntry), numa_node);
+  words_ = reinterpret_cast<std::uint64_t*>(memory_->bytes().data());
+}
+
+FlowTable::Place FlowTable::find(const FlowHash& hash) const {
+  const Buckets buckets = buckets_of(hash);
+  const std::uint64_t tag = flow_tag(hash);
+  for (const std::uint64_t bucket : {buckets.first, buckets.second}) {
+    for (unsigned way = 0; way < kWays; ++way) {
+      const FlowEntry entry{.word0 = relaxed(word_of(bucket, way))};
+      if (entry.tag() == tag && !entry.is_free()) return place_of(bucket, way);
+    }
+  }
+  return kNowhere;
+}
+
+FlowEntry FlowTable::at(Place place) const {
+  std::uint64_t* const words = words_ + static_cast<std::uint64_t>(place) * 2;
+  return {.word0 = relaxed(words), .word1 = relaxed(words + 1)};
+}
+
+void FlowTable::store(Place place, const FlowEntry& entry) {
+  std::uint64_t* const words = words_ + static_cast<std::uint64_t>(place) * 2;
+  Word(words[1]).store(entry.word1, std::memory_order_relaxed);
+  Word(words[0]).store(entry.word0, std::memory_order_release);
+}
+
+void FlowTable::update(Place place, const FlowEntry& before, const FlowEntry& after) {
+  if (after.word0 == before.word0 && after.service() == before.service()) {
+    if (after.word1 == before.word1) return;
+    std::uint64_t* const words = words_ + static_cast<std::uint64_t>(place) * 2;
+    Word(words[1]).store(after.word1, std::memory_order_relaxed);
+    return;
+  }
+  store(place, after);
+  gauge(before.life()).add(~std::uint64_t{0});
+  gauge(after.life()).add();
+  counts_.leave(before);
+  counts_.enter(after);
+}
+
+bool FlowTable::insert(const FlowHash& hash, const FlowEntry& fresh, const Snapshot& snapshot,
+                       FlowTime now) {
+  const Buckets buckets = buckets_of(hash);
+  const Service* const service = snapshot.service(fresh.service());
+  const bool limited = service != nullptr && at_limit(fresh, *service);
+  const Place place = limited ? room_within_service(buckets, fresh.service(), snapshot, now)
+                              : room(buckets, snapshot, now);
+  if (place == kNowhere) {
+    events_.not_recorded.add();
+    return false;
+  }
+  store(place, fresh);
+  ++used_;
+  events_.inserted.add();
+  gauge(fresh.life()).add();
+  counts_.enter(fresh);
+  return true;
+}
+
+void FlowTable::hand_over(const FlowHash& hash, BackendNumber backend) {
+  const Place place = find(hash);
+  if (place != kNowhere && at(place).backend() == backend) erase(place, events_.handed_over);
+}
+
+void FlowTable::sweep(const Snapshot& snapshot, FlowTime now, std::uint64_t entries) {
+  const std::uint64_t steps = std::min(buckets_, (entries + kWays - 1) / kWays);
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    for (unsigned way = 0; way < kWays; ++way) {
+      const Place place = place_of(sweep_bucket_, way);
+      const FlowEntry entry = at(place);
+      if (entry.is_free()) continue;
+      if (Counter* const why = death_of(entry, snapshot, now); why != nullptr) {
+        erase(place, *why);
+      } else if (entry.age(now) > FlowEntry::kOldest) {
+        FlowEntry older = entry;
+        older.set_first_seen(now - FlowEntry::kOldest);
+        update(place, entry, older);
+      }
+    }
+    if (++sweep_bucket_ == buckets_) {
+      sweep_bucket_ = 0;
+      events_.sweeps.add();
+    }
+  }
+}
+
+std::optional<FlowTable::Sighting> FlowTable::peek(const FlowHash& hash) const {
+  const Buckets buckets = buckets_of(hash);
+  const std::uint64_t tag = flow_tag(hash);
+  // An entry that moved between our two looks is in its other bucket now; a few more looks are
+  // enough unless the owner does nothing but move entries, and then Maglev is the answer.
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    const std::uint64_t moves = moves_.load(std::memory_order_acquire);
+    for (const std::uint64_t bucket : {buckets.first, buckets.second}) {
+      for (unsigned way = 0; way < kWays; ++way) {
+        // Acquire: who sees what overwrote a moved entry also sees the move counter change.
+        const FlowEntry entry{.word0 = Word(*word_of(bucket, way)).load(std::memory_order_acquire)};
+        if (entry.tag() == tag && !entry.is_free())
+          return Sighting{.backend = entry.backend(), .life = entry.life()};
+      }
+    }
+    if (moves_.load(std::memory_order_relaxed) == moves) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void FlowTable::read_into(FlowTableCounters& counters) const {
+  counters.capacity = capacity();
+  counters.embryonic = events_.embryonic.read();
+  counters.established = events_.established.read();
+  counters.closing = events_.closing.read();
+  counters.inserted = events_.inserted.read();
+  counters.expired = events_.expired.read();
+  counters.evicted_embryonic = events_.evicted_embryonic.read();
+  counters.evicted_stale = events_.evicted_stale.read();
+  counters.gone = events_.gone.read();
+  counters.handed_over = events_.handed_over.read();
+  counters.not_recorded = events_.not_recorded.read();
+  counters.relocations = moves_.load(std::memory_order_relaxed);
+  counters.sweeps = events_.sweeps.read();
+}
+
+void FlowTable::erase(Place place, Counter& why) {
+  const FlowEntry entry = at(place);
+  std::uint64_t* const words = words_ + static_cast<std::uint64_t>(place) * 2;
+  Word(words[0]).store(0, std::memory_order_release);
+  --used_;
+  why.add();
+  gauge(entry.life()).add(~std::uint64_t{0});
+  counts_.leave(entry);
+}
+
+Counter& FlowTable::gauge(FlowLife life) {
+  if (life.state == FlowState::embryonic) return events_.embryonic;
+  return life.closing() ? events_.closing : events_.established;
+}
+
+Counter* FlowTable::death_of(const FlowEntry& entry, const Snapshot& snapshot, FlowTime now) {
+  const Service* const service = snapshot.service(entry.service());
+  if (service == nullptr || snapshot.backend(entry.backend()) == nullptr) return &events_.gone;
+  return is_expired(entry.life().state, entry.idle(now), *service) ? &events_.expired : nullptr;
+}
+
+FlowTable::Place FlowTable::vacancy(std::uint64_t bucket, const Snapshot& snapshot, FlowTime now) {
+  for (unsigned way = 0; way < kWays; ++way)
+    if (FlowEntry{.word0 = relaxed(word_of(bucket, way))}.is_free()) return place_of(bucket, way);
+  for (unsigned way = 0; way < kWays; ++way) {
+    const Place place = place_of(bucket, way);
+    if (Counter* const why = death_of(at(place), snapshot, now); why != nullptr) {
+      erase(place, *why);
+      return place;
+    }
+  }
+  return kNowhere;
+}
+
+bool FlowTable::at_limit(const FlowEntry& fresh, const Service& service) const {
+  const FlowCountRow& row = counts_.service(fresh.service());
+  const auto reached = [&](std::uint64_t count, double share) {
+    return share < 1.0 &&
+           static_cast<double>(count) >= share * static_cast<double>(buckets_ * kWays);
+  };
+  return reached(row.entries(), service.max_share) ||
+         (fresh.life().state == FlowState::embryonic &&
+          reached(row.embryonic.read(), service.embryonic_share));
+}
+
+FlowTable::Place FlowTable::room_within_service(const Buckets& buckets, ServiceNumber service,
+                                                const Snapshot& snapshot, FlowTime now) {
+  Place oldest = kNowhere;
+  FlowTime oldest_idle{-1};
+  for (const std::uint64_t bucket : {buckets.first, buckets.second}) {
+    for (unsigned way = 0; way < kWays; ++way) {
+      const Place place = place_of(bucket, way);
+      const FlowEntry entry = at(place);
+      if (entry.is_free() || entry.service() != service) continue;
+      if (Counter* const why = death_of(entry, snapshot, now); why != nullptr) {
+        erase(place, *why);
+        return place;
+      }
+      if (entry.life().state == FlowState::embryonic && entry.idle(now) > oldest_idle) {
+        oldest = place;
+        oldest_idle = entry.idle(now);
+      }
+    }
+  }
+  if (oldest != kNowhere) erase(oldest, events_.evicted_embryonic);
+  return oldest;
+}
+
+FlowTable::Place FlowTable::room(const Buckets& buckets, const Snapshot& snapshot, FlowTime now) {
+  Place place = vacancy(buckets.first, snapshot, now);
+  if (place == kNowhere) place = vacancy(buckets.second, snapshot, now);
+  if (place == kNowhere && used_ * 100 <= capacity() * kRelocateUpToPercent)
+    place = room_by_relocation(buckets, snapshot, now);
+  if (place == kNowhere) place = room_by_eviction(buckets, snapshot, now);
+  return place;
+}
+
+FlowTable::Place FlowTable::room_by_relocation(const Buckets& buckets, const Snapshot& snapshot,
+                                               FlowTime now) {
+  struct Neighbour {
+    Place entry;          // of one of our buckets
+    std::uint64_t other;  // where it could go
+  };
+  std::array<Neighbour, 2 * kWays> neighbours{};
+  unsigned count = 0;
+  const unsigned both = buckets.first == buckets.second ? 1 : 2;
+  for (const std::uint64_t bucket : {buckets.first, buckets.second}) {
+    if (count == both * kWays) break;
+    for (unsigned way = 0; way < kWays; ++way) {
+      const std::uint64_t other =
+          other_bucket(bucket, FlowEntry{.word0 = relaxed(word_of(bucket, way))}.tag());
+      __builtin_prefetch(word_of(other, 0));
+      neighbours[count++] = {place_of(bucket, way), other};
+    }
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    const Place to = vacancy(neighbours[i].other, snapshot, now);
+    if (to == kNowhere) continue;
+    move(neighbours[i].entry, to);
+    return neighbours[i].entry;
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    const std::uint64_t bucket = neighbours[i].other;
+    for (unsigned way = 0; way < kWays; ++way) {
+      const std::uint64_t other =
+          other_bucket(bucket, FlowEntry{.word0 = relaxed(word_of(bucket, way))}.tag());
+      const Place to = vacancy(other, snapshot, now);
+      if (to == kNowhere) continue;
+      const Place between = place_of(bucket, way);
+      move(between, to);
+      move(neighbours[i].entry, between);
+      return neighbours[i].entry;
+    }
+  }
+  return kNowhere;
+}
+
+FlowTable::Place FlowTable::room_by_eviction(const Buckets& buckets, const Snapshot& snapshot,
+                                             FlowTime now) {
+  struct Oldest {
+    Place place = kNowhere;
+    FlowTime idle{-1};
+    void consider(Place candidate, FlowTime its_idle) {
+      if (its_idle > idle) *this = {candidate, its_idle};
+    }
+  };
+  Oldest embryonic;
+  Oldest stale;
+  for (const std::uint64_t bucket : {buckets.first, buckets.second}) {
+    for (unsigned way = 0; way < kWays; ++way) {
+      const Place place = place_of(bucket, way);
+      const FlowEntry entry = at(place);
+      // Alive, so its service is there: vacancy() has taken the dead.
+      const Service& service = *snapshot.service(entry.service());
+      const FlowTime idle = entry.idle(now);
+      switch (rank_of(entry.life(), idle, service)) {
+        case FlowRank::embryonic:
+          embryonic.consider(place, idle);
+          break;
+        case FlowRank::stale:
+          stale.consider(place, idle);
+          break;
+        case FlowRank::expired:
+        case FlowRank::closing:
+        case FlowRank::established:
+        case FlowRank::proven:
+          break;
+      }
+    }
+  }
+  if (embryonic.place != kNowhere) {
+    erase(embryonic.place, events_.evicted_embryonic);
+    return embryonic.place;
+  }
+  if (stale.place != kNowhere) erase(stale.place, events_.evicted_stale);
+  return stale.place;
+}
+
+void FlowTable::move(Place from, Place to) {
+  store(to, at(from));
+  // The order matters to peek(): the copy is there, then the counter says so, then the caller
+  // overwrites `from`.
+  moves_.store(moves_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+}  // namespace holdfast

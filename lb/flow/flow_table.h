@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flow table of one worker: flow -> backend, in fixed memory. Share nothing: the worker that
+// owns it is the only one that writes; other workers may peek, and any thread may read the
+// counters.
+//
+// Layout. Buckets of four 16-byte entries, one cache line each. A flow has two candidate buckets by
+// placement version 1 (lib/flow/flow_key.h): first = (b x buckets) >> 44, second = (h(tag) - first)
+// mod buckets; the same formula leads back, so an entry can move to its other bucket although it
+// knows only its tag. Any number of buckets works. A newcomer prefers its first bucket; when both
+// are full, entries are moved to their other buckets in at most two steps to make room.
+//
+// Invariants
+//  1. A flow has at most one entry, in one of its two buckets (twice for a moment while it moves).
+//  2. `counts` and the table's own gauges change in the same call as the entry: they are exact.
+//  3. Memory, buckets and entries never grow, and no call does more than a bounded amount of work.
+//  4. Each word is written as one 64-bit atomic, word 1 first, then word 0 with release; a state
+//     change of word 1 alone (last seen) is relaxed.
+//  5. Another worker reads word 0 only. What it sees there is whole: tag, backend and life belong
+//     together. A flow that moves while it is looked for may be seen in neither place; then the
+//     owner's move counter has changed, and the reader looks again.
+//
+// Wrong backend. Two flows are taken for one another only if they meet in a bucket and have the
+// same 42-bit tag, which is independent of the bits that choose the bucket. One lookup compares at
+// most 2 x 4 full entries: 8 / 2^42 = 1.8e-12 for a flow that is not in the table. Over the tables
+// of 64 workers, all full: 64 x 8 / 2^42 = 1.2e-10. Both are below 1e-9.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "lb/flow/flow_counts.h"
+#include "lb/flow/flow_entry.h"
+#include "lb/flow/table_memory.h"
+#include "lib/base/counter.h"
+#include "lib/flow/flow_key.h"
+#include "lib/model/snapshot.h"
+#include "lib/model/stats.h"
+
+namespace holdfast {
+
+/// What a flow table counts of itself. The owner writes, any thread reads.
+struct alignas(64) FlowTableEvents {
+  Counter embryonic;
+  Counter established;
+  Counter closing;
+  Counter inserted;
+  Counter expired;
+  Counter evicted_embryonic;
+  Counter evicted_stale;
+  Counter gone;
+  Counter handed_over;
+  Counter not_recorded;
+  Counter sweeps;
+};
+
+class FlowTable {
+ public:
+  static constexpr unsigned kWays = 4;
+
+  /// An entry's index. Valid until the next insert or sweep.
+  enum class Place : std::uint64_t {};
+  static constexpr Place kNowhere{~std::uint64_t{0}};
+
+  /// What another worker may know of an entry.
+  struct Sighting {
+    BackendNumber backend = kNoBackend;
+    FlowLife life{};
+  };
+
+  /// Room for `capacity` entries, rounded up to whole buckets, at least 1. `counts` must outlive
+  /// the table. Throws std::runtime_error when there is no memory for it.
+  FlowTable(std::uint64_t capacity, int numa_node, FlowCounts& counts);
+  FlowTable(const FlowTable&) = delete;
+  FlowTable& operator=(const FlowTable&) = delete;
+
+  // --- Owner only ---------------------------------------------------------------------------
+
+  /// Brings both buckets into the cache. Call it some packets ahead of find().
+  void prefetch(const FlowHash& hash) const {
+    const Buckets buckets = buckets_of(hash);
+    __builtin_prefetch(word_of(buckets.first, 0));
+    __builtin_prefetch(word_of(buckets.second, 0));
+  }
+  /// The flow's entry, expired or not, or kNowhere.
+  [[nodiscard]] Place find(const FlowHash& hash) const;
+  [[nodiscard]] FlowEntry at(Place place) const;
+  /// Replaces the entry at `place`, which is `before`, by `after`: same flow, so the same tag.
+  void update(Place place, const FlowEntry& before, const FlowEntry& after);
+  /// Records a flow that find() did not find, by the newcomer's rule: a free or expired place, if
+  /// need be after relocation; else the oldest embryonic, else the oldest stale entry's; never
+  /// another's. At a limit of its service: only an expired or the oldest embryonic one of that
+  /// service. False: there was no such place; counted not_recorded.
+  [[nodiscard]] bool insert(const FlowHash& hash, const FlowEntry& fresh, const Snapshot& snapshot,
+                            FlowTime now);
+  /// Frees an entry whose time is over.
+  void expire(Place place) { erase(place, events_.expired); }
+  /// Frees an entry whose backend no longer keeps it.
+  void drop_gone(Place place) { erase(place, events_.gone); }
+  /// Frees the flow's entry if it is still on `backend`: another worker has a copy.
+  void hand_over(const FlowHash& hash, BackendNumber backend);
+
+  /// Looks at the next `entries` entries (whole buckets, at most one pass over the table): drops
+  /// those that expired or whose backend or service is gone from `snapshot`.
+  void sweep(const Snapshot& snapshot, FlowTime now, std::uint64_t entries);
+
+  // --- Any thread ---------------------------------------------------------------------------
+
+  /// The flow's entry as another worker may see it. An expired one that was not swept yet is seen.
+  [[nodiscard]] std::optional<Sighting> peek(const FlowHash& hash) const;
+  [[nodiscard]] std::uint64_t capacity() const { return buckets_ * kWays; }
+  /// Fills in what the table itself counts.
+  void read_into(FlowTableCounters& counters) const;
+  [[nodiscard]] std::string memory_description() const { return memory_->description(); }
+
+ private:
+  struct Buckets {
+    std::uint64_t first;
+    std::uint64_t second;
+  };
+
+  [[nodiscard]] Buckets buckets_of(const FlowHash& hash) const {
+    const std::uint64_t first = scale(flow_bucket_bits(hash) << 20);
+    return {first, other_bucket(first, flow_tag(hash))};
+  }
+  /// A 64-bit number, taken as a fraction, times the number of buckets.
+  [[nodiscard]] std::uint64_t scale(std::uint64_t fraction) const {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>(Wide{fraction} * buckets_ >> 64);
+  }
+  [[nodiscard]] std::uint64_t other_bucket(std::uint64_t bucket, std::uint64_t tag) const {
+    // h(tag): the golden ratio's bits spread the tag's low bits over the high ones.
+    const std::uint64_t sum = scale(tag * 0x9e3779b97f4a7c15u);
+    return sum >= bucket ? sum - bucket : sum + buckets_ - bucket;
+  }
+  [[nodiscard]] std::uint64_t* word_of(std::uint64_t bucket, unsigned way) const {
+    return words_ + (bucket * kWays + way) * 2;
+  }
+  [[nodiscard]] static Place place_of(std::uint64_t bucket, unsigned way) {
+    return static_cast<Place>(bucket * kWays + way);
+  }
+
+  void store(Place place, const FlowEntry& entry);
+  void erase(Place place, Counter& why);
+  [[nodiscard]] Counter& gauge(FlowLife life);
+  /// Null: the entry is alive. Else the counter of the way in which it leaves.
+  [[nodiscard]] Counter* death_of(const FlowEntry& entry, const Snapshot& snapshot, FlowTime now);
+  /// A place of `bucket` that is free now, a dead entry's included.
+  [[nodiscard]] Place vacancy(std::uint64_t bucket, const Snapshot& snapshot, FlowTime now);
+  [[nodiscard]] bool at_limit(const FlowEntry& fresh, const Service& service) const;
+  [[nodiscard]] Place room_within_service(const Buckets& buckets, ServiceNumber service,
+                                          const Snapshot& snapshot, FlowTime now);
+  [[nodiscard]] Place room(const Buckets& buckets, const Snapshot& snapshot, FlowTime now);
+  [[nodiscard]] Place room_by_relocation(const Buckets& buckets, const Snapshot& snapshot,
+                                         FlowTime now);
+  [[nodiscard]] Place room_by_eviction(const Buckets& buckets, const Snapshot& snapshot,
+                                       FlowTime now);
+  /// Copies the entry at `from` to the free place `to`. `from` is to be overwritten next.
+  void move(Place from, Place to);
+
+  std::unique_ptr<TableMemory> memory_;
+  std::uint64_t* words_;
+  std::uint64_t buckets_;
+  FlowCounts& counts_;
+  std::uint64_t used_ = 0;          // entries that are not free
+  std::uint64_t sweep_bucket_ = 0;  // the next one to look at
+  FlowTableEvents events_{};
+  alignas(64) std::atomic<std::uint64_t> moves_{0};  // owner writes, other workers read
+};
+
+}  // namespace holdfast

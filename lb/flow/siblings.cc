@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/flow/siblings.h"
+
+namespace holdfast {
+
+void Siblings::connect(const std::vector<Siblings*>& all) {
+  for (Siblings* const from : all) {
+    for (Siblings* const to : all) {
+      if (from == to) continue;
+      to->inbox_.push_back(std::make_unique<HandoverRing>());
+      from->peers_.push_back({.sibling = to, .to_it = to->inbox_.back().get()});
+    }
+  }
+}
+
+std::optional<Siblings::Found> Siblings::find(const FlowHash& hash) const {
+  // The tables are far away, and most often none knows the flow: fetch all before looking.
+  for (const Peer& peer : peers_) peer.sibling->own_.prefetch(hash);
+  for (unsigned i = 0; i < peers_.size(); ++i)
+    if (const auto flow = peers_[i].sibling->own_.peek(hash))
+      return Found{.flow = *flow, .owner = i};
+  return std::nullopt;
+}
+
+void Siblings::tell(unsigned owner, const Handover& message) {
+  const Peer& peer = peers_[owner];
+  if (peer.to_it->push(message)) peer.sibling->mail_.store(true, std::memory_order_release);
+}
+
+void Siblings::tell_all(const Handover& message) {
+  for (unsigned i = 0; i < peers_.size(); ++i) tell(i, message);
+}
+
+void Siblings::read_messages() {
+  // Cleared before reading: a message that arrives meanwhile sets it again.
+  if (!mail_.load(std::memory_order_relaxed) || !mail_.exchange(false, std::memory_order_acquire))
+    return;
+  for (const auto& ring : inbox_)
+    while (const auto message = ring->pop()) own_.hand_over(message->hash, message->backend);
+}
+
+}  // namespace holdfast
