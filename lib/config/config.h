@@ -114,6 +114,10 @@ struct Config {
 
   [[nodiscard]] const PoolConfig* pool(std::string_view name) const;
   [[nodiscard]] const CheckConfig* check(std::string_view name) const;
+  /// Where the check of `pool` connects: the check's own port, else the first port of the first
+  /// service in the file that uses the pool. Empty: no such service, or its ports are "any" (which
+  /// parse_config refuses for a pool with a check).
+  [[nodiscard]] std::optional<std::uint16_t> check_port(const PoolConfig& pool) const;
 };
 
 /// One fault of a config file; all faults are reported at once, sorted by position.

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// [site], [dataplane] and [control].
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "lib/config/sections.h"
+#include "lib/config/values.h"
+
+namespace holdfast::config {
+namespace {
+
+const toml::table kNothing{};
+
+/// The section's table; an empty one when it is absent, so that its required keys are reported.
+const toml::table& section(TableReader& root, std::string_view key) {
+  const auto* table = root.table(key);
+  return table == nullptr ? kNothing : *table;
+}
+
+// A Unix socket's address holds 108 bytes, the last of them a zero.
+constexpr std::size_t kMaxSocketPath = 107;
+
+void parse_port_device(TableReader& reader, PortConfig& port, PortPlaces& places) {
+  if (auto interface = reader.text("interface")) {
+    if (!is_interface_name(*interface))
+      reader.fault("interface", fmt::format("{} can not be a network interface: its name has 1 to "
+                                            "15 bytes, no '/', ':' or space",
+                                            quoted(*interface)));
+    port.interface = *std::move(interface);
+    places.interface = reader.place("interface");
+  }
+  if (auto vdev = reader.text("vdev")) {
+    if (!vdev->starts_with("net_"))
+      reader.fault("vdev", fmt::format("{} is not a DPDK network device: a vdev starts with the "
+                                       "name of its driver, such as \"net_pcap0,...\"",
+                                       quoted(*vdev)));
+    port.vdev = *std::move(vdev);
+    places.vdev = reader.place("vdev");
+  }
+  if (auto pci = reader.text("pci")) {
+    if (!is_pci_address(*pci))
+      reader.fault("pci",
+                   fmt::format("{} is not a PCI address such as \"0000:03:00.1\"", quoted(*pci)));
+    port.pci = *std::move(pci);
+    places.pci = reader.place("pci");
+  }
+  const int devices = reader.has("interface") + reader.has("vdev") + reader.has("pci");
+  if (devices != 1)
+    reader.fault({}, fmt::format("{} needs exactly one of \"interface\", \"vdev\" and \"pci\"; it "
+                                 "has {}",
+                                 reader.what(), devices == 0 ? "none" : "more"));
+}
+
+void parse_port(const toml::table& table, Parse& parse) {
+  TableReader reader{table, "a port of [dataplane]", parse.faults};
+  PortConfig port;
+  PortPlaces places;
+  reader.require("name");
+  if (auto name = reader.name("name")) {
+    reader.rename("port " + quoted(*name));
+    port.name = *std::move(name);
+    places.name = reader.place("name");
+  }
+  parse_port_device(reader, port, places);
+  if (const auto queues = reader.integer("queues", 1, 1024))
+    port.queues = static_cast<std::uint16_t>(*queues);
+  places.queues = reader.has("queues") ? reader.place("queues") : reader.place();
+  reader.finish();
+  parse.config.dataplane.ports.push_back(std::move(port));
+  parse.places.ports.push_back(places);
+}
+
+void parse_tunnel_source(TableReader& reader, std::string_view key, Family family,
+                         std::optional<IpAddress>& source, Place& place) {
+  const auto address = reader.address(key);
+  if (!address) return;
+  if (address->family() != family) {
+    reader.fault(key, fmt::format("\"{}\" must be an IPv{} address, not {}", key,
+                                  family == Family::ipv4 ? 4 : 6, quoted(address->text())));
+    return;
+  }
+  source = address;
+  place = reader.place(key);
+}
+
+}  // namespace
+
+std::string Parse::resolve(const std::string& path) const {
+  return path.starts_with('/') ? path : folder + path;
+}
+
+void parse_site(TableReader& root, Parse& parse) {
+  TableReader reader{section(root, "site"), "[site]", parse.faults};
+  if (auto name = reader.name("name")) parse.config.site.name = *std::move(name);
+  reader.finish();
+}
+
+void parse_dataplane(TableReader& root, Parse& parse) {
+  TableReader reader{section(root, "dataplane"), "[dataplane]", parse.faults};
+  auto& dataplane = parse.config.dataplane;
+
+  reader.require("ports", "a list such as [{ name = \"uplink\", interface = \"eth1\" }]");
+  const auto ports = reader.tables("ports", "ports = [{ name = \"...\", ... }]");
+  // PortNumber has 8 bits, and one value means "none".
+  if (ports.size() > index_of(kNoPort)) {
+    reader.fault("ports", fmt::format("[dataplane] has {} ports; at most {} are possible",
+                                      ports.size(), index_of(kNoPort)));
+  } else {
+    for (const auto* table : ports) parse_port(*table, parse);
+  }
+  if (reader.is_empty_list("ports")) reader.fault("ports", "[dataplane] needs at least one port");
+
+  if (const auto workers = reader.integer("workers", 1, 128)) {
+    dataplane.workers = static_cast<std::uint16_t>(*workers);
+    parse.places.workers = reader.place("workers");
+  }
+  if (const auto capacity = reader.integer("flow_capacity", 1024, 1'000'000'000))
+    dataplane.flow_capacity = static_cast<std::uint32_t>(*capacity);
+
+  reader.require("hash_seed_file",
+                 "a file with 16 hexadecimal digits, the same on every load balancer");
+  if (const auto path = reader.text("hash_seed_file")) {
+    if (path->empty()) reader.fault("hash_seed_file", "\"hash_seed_file\" must name a file");
+    dataplane.hash_seed_file = parse.resolve(*path);
+  }
+  if (const auto busy_poll = reader.boolean("busy_poll")) dataplane.busy_poll = *busy_poll;
+  parse_tunnel_source(reader, "tunnel_source_v4", Family::ipv4, dataplane.tunnel_source_v4,
+                      parse.places.tunnel_source_v4);
+  parse_tunnel_source(reader, "tunnel_source_v6", Family::ipv6, dataplane.tunnel_source_v6,
+                      parse.places.tunnel_source_v6);
+  constexpr std::int64_t kMaxRate = 1'000'000'000;
+  if (const auto rate = reader.integer("icmp_relay_rate", 0, kMaxRate))
+    dataplane.icmp_relay_rate = static_cast<std::uint32_t>(*rate);
+  if (const auto rate = reader.integer("sibling_lookup_rate", 0, kMaxRate))
+    dataplane.sibling_lookup_rate = static_cast<std::uint32_t>(*rate);
+  reader.finish();
+
+  for (std::size_t i = 0; i < dataplane.ports.size(); ++i) {
+    const auto& port = dataplane.ports[i];
+    if (port.queues >= dataplane.workers) continue;
+    parse.faults.add(
+        parse.places.ports[i].queues,
+        fmt::format("port {} has fewer queues ({}) than there are workers ({}); each "
+                    "worker needs its own: set queues = {}",
+                    quoted(port.name), port.queues, dataplane.workers, dataplane.workers));
+  }
+}
+
+void parse_control(TableReader& root, Parse& parse) {
+  TableReader reader{section(root, "control"), "[control]", parse.faults};
+  if (const auto path = reader.text("socket")) {
+    auto& socket = parse.config.control.socket;
+    socket = parse.resolve(*path);
+    if (path->empty()) reader.fault("socket", "\"socket\" must be a path");
+    if (socket.size() > kMaxSocketPath)
+      reader.fault("socket",
+                   fmt::format("the socket's path {} has {} bytes; at most {} are possible",
+                               quoted(socket), socket.size(), kMaxSocketPath));
+  }
+  reader.finish();
+}
+
+}  // namespace holdfast::config
