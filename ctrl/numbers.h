@@ -45,25 +45,26 @@ class Numbers {
   /// Call after the snapshot without the retired keys was published. `sweeps`: completed sweeps by
   /// worker (FlowTableCounters::sweeps), read after that publication.
   void released(std::span<const std::uint64_t> sweeps);
-  /// Frees what has been swept; returns those numbers. `sweeps`: as above, read now. Requires: the
-  /// same workers as at released().
+  /// Frees what has been swept; returns those numbers. `sweeps`: as above, read now. With no worker
+  /// there is nothing to wait for.
   std::vector<Number> reclaim(std::span<const std::uint64_t> sweeps);
 
   /// One more than the highest number that is not free.
-  [[nodiscard]] std::size_t limit() const;
+  [[nodiscard]] std::size_t limit() const { return next_; }
   /// Numbers that are retired or wait for sweeps.
   [[nodiscard]] std::size_t waiting() const { return leaving_.size(); }
 
  private:
   struct Leaving {
     Number number{};
-    bool published = false;             // released() was called since
-    std::vector<std::uint64_t> sweeps;  // at that time, by worker
+    bool published = false;               // released() was called since
+    std::vector<std::uint64_t> sweeps{};  // at that time, by worker
   };
 
   std::map<Key, Number> held_;
   std::map<Key, Leaving> leaving_;
-  std::set<std::uint16_t> used_;  // held or leaving
+  std::set<std::size_t> free_;  // below next_
+  std::size_t next_ = 0;        // all from here on are free
 };
 
 using BackendNumbers = Numbers<MembershipKey, BackendNumber>;

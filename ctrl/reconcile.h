@@ -12,19 +12,19 @@
 #include <string>
 #include <vector>
 
+#include "ctrl/pool_tables.h"
 #include "ctrl/runtime.h"
-#include "lib/maglev/maglev.h"
 #include "lib/model/snapshot.h"
 
 namespace holdfast {
 
 struct BackendReport {
-  std::string name;
+  std::string name{};
   IpAddress address{};
   BackendNumber number = kNoBackend;
   std::uint32_t weight = 0;
   BackendState state = BackendState::unchecked;
-  std::string reason;      // one clause
+  std::string reason{};    // one clause
   Instant since{};         // when it came into this state
   bool keeps_tcp = false;  // as in Backend
   bool keeps_udp = false;
@@ -41,48 +41,33 @@ enum class PoolPlacement : std::uint8_t {
 };
 
 struct PoolReport {
-  std::string name;
+  std::string name{};
   PoolPlacement placement = PoolPlacement::none;
   std::uint32_t table_size = 0;
   std::uint64_t base_digest = 0;  // equal on every load balancer with this configuration
   std::uint64_t effective_digest = 0;
-  std::vector<BackendReport> backends;  // in the order of the configuration
+  std::vector<BackendReport> backends{};  // in the order of the configuration
 };
 
 /// What one reconcile must know of the one before: tables to share, next hops last known, and since
 /// when each backend is in its state. Opaque to others.
 struct ReconcileMemory {
-  struct Member {
-    MaglevBackend backend{};
-    BackendNumber number = kNoBackend;
-  };
-  struct PoolTables {
-    std::uint32_t size = 0;
-    std::vector<Member> members{};  // sorted by address
-    MaglevTable base_table{};       // indices into members
-    std::shared_ptr<const SlotTable> base{};
-    std::uint64_t base_digest = 0;
-    std::vector<bool> takes_flows{};  // by member: what `effective` was built for
-    std::shared_ptr<const SlotTable> effective{};
-    std::uint64_t effective_digest = 0;
-  };
   struct StateSince {
     BackendState state = BackendState::unchecked;
     Instant since{};
   };
 
   std::uint64_t generation = 0;
-  std::uint64_t seed = 0;
-  std::map<std::string, PoolTables> pools{};
-  std::map<IpAddress, ResolvedRoute> last_known{};  // routes that had next hops
+  std::map<std::string, std::shared_ptr<const PoolTables>> tables{};  // by pool
+  std::map<IpAddress, ResolvedRoute> last_known{};                    // routes that had next hops
   std::map<MembershipKey, StateSince> states{};
 };
 
 struct Reconciled {
-  std::unique_ptr<const Snapshot> snapshot;
-  std::vector<PoolReport> pools;  // in the order of the configuration
-  Deadline next_deadline;         // run again then, even if nothing happens
-  ReconcileMemory memory;         // for the next call
+  std::unique_ptr<const Snapshot> snapshot{};
+  std::vector<PoolReport> pools{};  // in the order of the configuration
+  Deadline next_deadline{};         // run again then, even if nothing happens
+  ReconcileMemory memory{};         // for the next call
 };
 
 /// Requires: follow_config(state, config) succeeded, so every membership and service has a number.

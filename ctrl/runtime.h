@@ -5,6 +5,8 @@
 #pragma once
 
 #include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "ctrl/next_hops.h"
@@ -29,6 +31,7 @@ struct RuntimeState {
   std::map<MembershipKey, Membership> memberships{};
   std::map<IpAddress, ResolvedRoute> routes{};  // by backend address; absent: not asked yet
   std::vector<PortDescription> ports{};         // by PortNumber
+  std::set<std::string> services{};             // those that hold a number
   BackendNumbers backend_numbers{};
   ServiceNumbers service_numbers{};
 };

@@ -36,8 +36,8 @@ struct BackendVerdict {
   BackendState state = BackendState::unchecked;
   bool keeps_tcp = false;  // placed flows stay; false: re-picked at their next packet
   bool keeps_udp = false;
-  std::string reason;      // for operators, without a full stop
-  Deadline next_deadline;  // when this verdict changes if nothing else happens
+  std::string reason{};      // for operators, without a full stop
+  Deadline next_deadline{};  // when this verdict changes if nothing else happens
 };
 
 /// A backend that has not been resolved yet gets this long before it counts as neigh_unresolved;

@@ -26,6 +26,7 @@ std::optional<HealthEvent> HealthState::on_success(Instant now) {
   failures_ = 0;
   ++successes_;
   const bool enough = health_ == Health::unchecked || successes_ >= rules_.rise;
+  if (health_ == Health::up) reason_ = "check passed";
   if (health_ == Health::up || !enough) return std::nullopt;
   return change_to(Health::up, now, fmt::format("check passed{}", times(successes_)));
 }

@@ -16,6 +16,8 @@ namespace holdfast {
 struct MaglevBackend {
   IpAddress address{};
   std::uint32_t weight = 0;  // 0..1000; 0 owns no slot
+
+  friend bool operator==(const MaglevBackend&, const MaglevBackend&) = default;
 };
 
 /// Slot -> index into the span of backends that it was built from.

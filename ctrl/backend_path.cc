@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ctrl/backend_path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast {
+
+namespace {
+
+std::string_view port_name(std::span<const PortDescription> ports, PortNumber port) {
+  const auto i = index_of(port);
+  return i < ports.size() ? std::string_view(ports[i].name) : "an unknown port";
+}
+
+std::string no_source(const PathNeeds& needs, PortNumber port) {
+  const bool v4 = needs.family == Family::ipv4;
+  return fmt::format(
+      "no {0} source for the tunnel: set tunnel_source_{1}, or give {2} an {0} address",
+      v4 ? "IPv4" : "IPv6", v4 ? "v4" : "v6", port_name(needs.ports, port));
+}
+
+}  // namespace
+
+BackendPath find_path(const ResolvedRoute& current, const ResolvedRoute* last_known,
+                      const PathNeeds& needs) {
+  const bool lost = current.next_hops.empty();
+  if (lost && last_known == nullptr) return {PathState::never, {.problem = current.problem}};
+
+  BackendPath path{lost ? PathState::lost : PathState::usable, lost ? *last_known : current};
+  path.route.problem = lost ? current.problem : std::string{};
+  if (needs.configured_source) path.route.tunnel_source = *needs.configured_source;
+  // Without a source nothing can be sent: the same as no next hop.
+  if (path.route.tunnel_source.is_unspecified())
+    return {PathState::never, {.problem = no_source(needs, path.route.next_hops[0].port)}};
+  if (lost) return path;
+
+  // Any of several next hops may be chosen for a flow, so the smallest decides.
+  const auto smallest =
+      std::min_element(path.route.next_hops.begin(), path.route.next_hops.end(),
+                       [](const NextHop& a, const NextHop& b) { return a.mtu < b.mtu; });
+  if (smallest->mtu < needs.minimum_mtu) {
+    path.state = PathState::too_small;
+    path.route.problem =
+        fmt::format("the MTU by {} is {}, {} are needed", port_name(needs.ports, smallest->port),
+                    smallest->mtu, needs.minimum_mtu);
+  }
+  return path;
+}
+
+}  // namespace holdfast
