@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/dsl/lb_under_test.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace holdfast::dsl {
+
+namespace {
+
+constexpr HashSeed kSeed{0x0123456789abcdef};
+
+void require(bool holds, std::string_view what, const PacketCounters& c) {
+  if (holds) return;
+  throw std::logic_error(fmt::format(
+      "{}: received {} forwarded {} answered {} to_kernel {} dropped {} held {} transmitted {}",
+      what, c.received, c.forwarded, c.answered, c.to_kernel, c.dropped_sum(), c.held_now,
+      c.transmitted));
+}
+
+/// lib/model/stats.h.
+void require_identity(const PacketCounters& c) {
+  require(c.received == c.forwarded + c.answered + c.to_kernel + c.dropped_sum() + c.held_now,
+          "the counter identity of received packets does not hold", c);
+  require(
+      c.transmitted == c.forwarded + c.extra_fragments + c.answered + c.injected + c.from_kernel,
+      "the counter identity of transmitted packets does not hold", c);
+}
+
+/// The one reason that was counted between two readings.
+DropReason only_reason(const PacketCounters& before, const PacketCounters& after) {
+  int found = -1;
+  for (std::size_t i = 0; i < kDropReasonCount; ++i) {
+    if (after.dropped[i] == before.dropped[i]) continue;
+    if (found != -1) throw std::logic_error("packets of one burst were dropped for two reasons");
+    found = static_cast<int>(i);
+  }
+  if (found == -1) throw std::logic_error("a packet was freed and no drop reason was counted");
+  return static_cast<DropReason>(found);
+}
+
+/// A flow's packets must not overtake each other.
+void require_order(const std::vector<TestIo::Fate>& fates) {
+  std::map<PortNumber, std::size_t> last;
+  for (const TestIo::Fate& fate : fates) {
+    if (fate.kind != TestIo::Fate::Kind::sent) continue;
+    const auto [seen, is_first] = last.try_emplace(fate.port, fate.arrival);
+    if (!is_first && seen->second > fate.arrival)
+      throw std::logic_error("packets of one port left in another order than they came in");
+    seen->second = fate.arrival;
+  }
+}
+
+FlowCounters as_counters(const FlowContext::Traffic& traffic) {
+  return {.packets = traffic.packets.read(), .bytes = traffic.bytes.read()};
+}
+
+}  // namespace
+
+Handled sent(const Packet& packet, std::uint8_t port) {
+  return {.kind = Handled::Kind::sent, .frame = packet.bytes(), .port = PortNumber{port}};
+}
+Handled to_kernel(const Packet& packet) {
+  return {.kind = Handled::Kind::to_kernel, .frame = packet.bytes()};
+}
+Handled dropped(DropReason reason) { return {.kind = Handled::Kind::dropped, .reason = reason}; }
+
+LbUnderTest::LbUnderTest(std::vector<ServiceSpec> services, Options options)
+    : services_(std::move(services)),
+      worker_({.io = io,
+               .flows = flows,
+               .counters = *counters_,
+               .icmp_relay_rate = options.icmp_relay_rate}) {
+  publish();
+}
+
+void LbUnderTest::publish() { snapshot_ = build_snapshot(services_, kSeed); }
+
+BackendSpec& LbUnderTest::backend(Ip address) {
+  for (ServiceSpec& spec : services_)
+    for (BackendSpec& candidate : spec.backends)
+      if (candidate.address == address) return candidate;
+  throw std::invalid_argument("no backend " + address.text());
+}
+
+FlowCounters LbUnderTest::traffic_of_backend(Ip address) const {
+  const auto& backends = snapshot_->backends;
+  const auto found =
+      std::ranges::find(backends, static_cast<IpAddress>(address), &Backend::address);
+  if (found == backends.end()) throw std::invalid_argument("no backend " + address.text());
+  return as_counters(flows.backends[static_cast<std::size_t>(found - backends.begin())]);
+}
+
+FlowCounters LbUnderTest::traffic_of_service(std::size_t index) const {
+  return as_counters(flows.services.at(index));
+}
+
+Handled LbUnderTest::handle(std::span<const std::uint8_t> frame, const MbufShape& shape) {
+  io.push(frame, shape);
+  return poll().at(0);
+}
+
+std::vector<Handled> LbUnderTest::handle_all(const std::vector<Packet>& packets) {
+  for (const Packet& packet : packets) io.push(packet.bytes(), {});
+  std::vector<Handled> all;
+  while (all.size() < packets.size()) std::ranges::move(poll(), std::back_inserter(all));
+  return all;
+}
+
+/// One burst; what became of its packets, in order of arrival.
+std::vector<Handled> LbUnderTest::poll() {
+  const PacketCounters before = counters();
+  const unsigned received = worker_.poll_once(*snapshot_, time);
+  const PacketCounters after = counters();
+  require_identity(after);
+  require(after.received == before.received + received, "received was not counted", after);
+
+  auto fates = io.take_fates();
+  if (fates.size() != received || io.held() != 0)
+    throw std::logic_error("a packet was received and never given back");
+  require_order(fates);
+  std::ranges::sort(fates, {}, &TestIo::Fate::arrival);
+  std::vector<Handled> result;
+  PacketCounters seen;
+  for (TestIo::Fate& fate : fates) {
+    Handled handled{.frame = std::move(fate.frame), .port = fate.port};
+    switch (fate.kind) {
+      case TestIo::Fate::Kind::sent:
+        handled.kind = Handled::Kind::sent;
+        ++seen.transmitted;
+        break;
+      case TestIo::Fate::Kind::to_kernel:
+        handled.kind = Handled::Kind::to_kernel;
+        ++seen.to_kernel;
+        break;
+      case TestIo::Fate::Kind::freed:
+        handled.kind = Handled::Kind::dropped;
+        handled.reason = only_reason(before, after);
+        break;
+    }
+    result.push_back(std::move(handled));
+  }
+  require(after.transmitted == before.transmitted + seen.transmitted,
+          "transmitted is not what the port took", after);
+  require(after.to_kernel == before.to_kernel + seen.to_kernel,
+          "to_kernel is not what the kernel took", after);
+  return result;
+}
+
+}  // namespace holdfast::dsl

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole worker without EAL: services in, packets in, packets out. After every burst the counter
+// identity, the whereabouts of every buffer and the order on each port are checked;
+// std::logic_error when they are wrong.
+//
+//   LbUnderTest lb{service("203.0.113.10", tcp(80)).to("192.0.2.21")};
+//   lb.handle(Eth{} / syn)  ==  sent(from_lb / Ip4{.src = "192.0.2.1", .dst = "192.0.2.21"} / syn)
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "lb/flow/flow_context.h"
+#include "lb/worker.h"
+#include "lb/worker_counters.h"
+#include "tests/dsl/packet.h"
+#include "tests/dsl/services.h"
+#include "tests/dsl/test_io.h"
+
+namespace holdfast::dsl {
+
+/// What became of one packet.
+struct Handled {
+  enum class Kind : std::uint8_t { sent, to_kernel, dropped };
+  Kind kind = Kind::dropped;
+  Bytes frame{};  // sent, or given to the kernel
+  PortNumber port = kNoPort;
+  DropReason reason{};
+};
+[[nodiscard]] Handled sent(const Packet& packet, std::uint8_t port = 0);
+/// Given to the kernel as it is here.
+[[nodiscard]] Handled to_kernel(const Packet& packet);
+[[nodiscard]] Handled dropped(DropReason reason);
+
+class LbUnderTest {
+ public:
+  struct Options {
+    std::uint32_t icmp_relay_rate = 1000;
+  };
+
+  explicit LbUnderTest(std::vector<ServiceSpec> services, Options options);
+  explicit LbUnderTest(ServiceSpec service) : LbUnderTest({std::move(service)}, Options{}) {}
+  LbUnderTest(std::initializer_list<ServiceSpec> services) : LbUnderTest(services, Options{}) {}
+  LbUnderTest(ServiceSpec service, Options options)
+      : LbUnderTest(std::vector{std::move(service)}, options) {}
+
+  Handled handle(const Packet& packet, const MbufShape& shape = {}) {
+    return handle(packet.bytes(), shape);
+  }
+  Handled handle(std::span<const std::uint8_t> frame, const MbufShape& shape = {});
+  /// All at once, in bursts of at most Burst::kCapacity. When packets of one burst are dropped for
+  /// different reasons, which is whose is not known: std::logic_error.
+  std::vector<Handled> handle_all(const std::vector<Packet>& packets);
+
+  /// Time stands still but for this.
+  void pass(std::chrono::nanoseconds duration) { time += duration; }
+  /// To be changed at will; then publish().
+  [[nodiscard]] BackendSpec& backend(Ip address);
+  [[nodiscard]] ServiceSpec& service(std::size_t index) { return services_.at(index); }
+  void publish();
+
+  [[nodiscard]] const Snapshot& snapshot() const { return *snapshot_; }
+  [[nodiscard]] PacketCounters counters() const { return counters_->read(); }
+  [[nodiscard]] std::uint64_t dropped_for(DropReason reason) const {
+    return counters().dropped[static_cast<std::size_t>(reason)];
+  }
+
+  /// Packets and inner bytes forwarded.
+  [[nodiscard]] FlowCounters traffic_of_backend(Ip address) const;
+  [[nodiscard]] FlowCounters traffic_of_service(std::size_t index) const;
+
+  Instant time = std::chrono::hours(1);
+  TestIo io{};
+  FlowContext flows{};
+
+ private:
+  std::vector<Handled> poll();
+
+  std::vector<ServiceSpec> services_;
+  std::unique_ptr<const Snapshot> snapshot_;
+  std::unique_ptr<WorkerCounters> counters_ = std::make_unique<WorkerCounters>();
+  Worker worker_;
+};
+
+}  // namespace holdfast::dsl

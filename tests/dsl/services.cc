@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/dsl/services.h"
+
+#include "lib/maglev/maglev.h"
+
+namespace holdfast::dsl {
+
+namespace {
+
+/// Prime, small, and large enough for the few backends of a test.
+constexpr std::uint32_t kTableSize = 1021;
+
+template <class Number>
+Number number_of(std::size_t index) {
+  return static_cast<Number>(index);
+}
+
+/// Indices into the pool's backends -> backend numbers.
+std::shared_ptr<const SlotTable> numbered(const MaglevTable& table,
+                                          const std::vector<BackendNumber>& numbers) {
+  auto slots = std::make_shared<SlotTable>();
+  for (const std::uint16_t owner : table) slots->push_back(numbers[owner]);
+  return slots;
+}
+
+Backend add_backend(Snapshot& snapshot, const BackendSpec& spec, const ServiceSpec& service,
+                    PoolNumber pool) {
+  Backend backend{
+      .address = spec.address,
+      .tunnel_source = spec.address.is_v4() ? service.tunnel.source_v4 : service.tunnel.source_v6,
+      .pool = pool,
+      .state = spec.state,
+      .encapsulation = Encapsulation::ipip,
+      .present = !spec.removed,
+      .keeps_tcp = spec.keeps_tcp,
+      .keeps_udp = spec.keeps_udp,
+      .next_hop_count = static_cast<std::uint16_t>(spec.hops.size()),
+      .first_next_hop = static_cast<std::uint32_t>(snapshot.next_hops.size()),
+  };
+  for (const Hop& hop : spec.hops)
+    snapshot.next_hops.push_back({.port = PortNumber{hop.port},
+                                  .vlan = hop.vlan,
+                                  .mtu = hop.mtu,
+                                  .source = hop.src,
+                                  .destination = hop.dst});
+  return backend;
+}
+
+Pool build_pool(Snapshot& snapshot, const ServiceSpec& service, PoolNumber number, HashSeed seed) {
+  std::vector<MaglevBackend> members;
+  std::vector<BackendNumber> numbers;
+  std::vector<bool> eligible;
+  for (const BackendSpec& spec : service.backends) {
+    const Backend backend = add_backend(snapshot, spec, service, number);
+    if (backend.present) {
+      members.push_back({spec.address, spec.weight});
+      numbers.push_back(number_of<BackendNumber>(snapshot.backends.size()));
+      eligible.push_back(backend.eligible());
+    }
+    snapshot.backends.push_back(backend);
+  }
+  const MaglevTable base = build_maglev(members, seed, kTableSize);
+  return {.present = true,
+          .base = numbered(base, numbers),
+          .effective = numbered(overlay_maglev(base, members, eligible, seed), numbers)};
+}
+
+}  // namespace
+
+std::unique_ptr<const Snapshot> build_snapshot(const std::vector<ServiceSpec>& services,
+                                               HashSeed seed) {
+  auto snapshot = std::make_unique<Snapshot>();
+  snapshot->generation = 1;
+  snapshot->seed = seed;
+  std::vector<ServiceRule> rules;
+  for (const ServiceSpec& spec : services) {
+    const auto service_number = number_of<ServiceNumber>(snapshot->services.size());
+    const auto pool_number = number_of<PoolNumber>(snapshot->pools.size());
+    for (const Ip& vip : spec.vips)
+      rules.push_back({vip, spec.ports.protocol, spec.ports.range, service_number});
+    Service service = spec.settings;
+    service.present = true;
+    service.protocol = spec.ports.protocol;
+    service.pool = pool_number;
+    snapshot->services.push_back(service);
+    snapshot->pools.push_back(build_pool(*snapshot, spec, pool_number, seed));
+  }
+  snapshot->service_table = ServiceTable({}, rules);
+  return snapshot;
+}
+
+}  // namespace holdfast::dsl

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Services and backends as a test writes them, and the snapshot that comes of them.
+//
+//   service("203.0.113.10", tcp(80)).to("192.0.2.21").to(backend("192.0.2.22").weighing(50))
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include "lib/model/snapshot.h"
+#include "tests/dsl/layers.h"
+
+namespace holdfast::dsl {
+
+/// A port of a protocol, or several.
+struct Ports {
+  IpProtocol protocol;
+  PortRange range;
+};
+[[nodiscard]] inline Ports tcp(std::uint16_t port) { return {IpProtocol::tcp, {port, port}}; }
+[[nodiscard]] inline Ports udp(std::uint16_t port) { return {IpProtocol::udp, {port, port}}; }
+[[nodiscard]] inline Ports tcp_any() { return {IpProtocol::tcp, {}}; }
+[[nodiscard]] inline Ports udp_any() { return {IpProtocol::udp, {}}; }
+
+/// By default back to the router, with room for a tunnelled packet of 1500 bytes.
+struct Hop {
+  std::uint8_t port = 0;
+  std::uint16_t vlan = 0;
+  std::uint16_t mtu = 1600;
+  Mac src = from_lb.src;
+  Mac dst = from_lb.dst;
+};
+
+struct BackendSpec {
+  Ip address;
+  std::uint32_t weight = 100;
+  BackendState state = BackendState::eligible;
+  bool keeps_tcp = true;
+  bool keeps_udp = true;
+  std::vector<Hop> hops{Hop{}};
+  bool removed = false;  // gone from the config; its number stays a hole
+
+  [[nodiscard]] BackendSpec weighing(std::uint32_t units) const {
+    BackendSpec copy = *this;
+    copy.weight = units;
+    return copy;
+  }
+  [[nodiscard]] BackendSpec being(BackendState what) const {
+    BackendSpec copy = *this;
+    copy.state = what;
+    return copy;
+  }
+  [[nodiscard]] BackendSpec over(std::vector<Hop> ways) const {
+    BackendSpec copy = *this;
+    copy.hops = std::move(ways);
+    return copy;
+  }
+};
+[[nodiscard]] inline BackendSpec backend(Ip address) { return {.address = address}; }
+
+/// IP in IP from these addresses.
+struct IpipSpec {
+  Ip source_v4 = "192.0.2.1";
+  Ip source_v6 = "2001:db8:100::1";
+};
+[[nodiscard]] inline IpipSpec ipip() { return {}; }
+[[nodiscard]] inline IpipSpec ipip(Ip source) {
+  IpipSpec spec;
+  (source.is_v4() ? spec.source_v4 : spec.source_v6) = source;
+  return spec;
+}
+
+struct ServiceSpec {
+  std::vector<Ip> vips;
+  Ports ports;
+  IpipSpec tunnel{};
+  std::vector<BackendSpec> backends{};
+  Service settings{};  // time-outs, shares, drain of UDP; the rest is filled in
+
+  [[nodiscard]] ServiceSpec via(IpipSpec spec) const {
+    ServiceSpec copy = *this;
+    copy.tunnel = spec;
+    return copy;
+  }
+  [[nodiscard]] ServiceSpec to(BackendSpec spec) const {
+    ServiceSpec copy = *this;
+    copy.backends.push_back(std::move(spec));
+    return copy;
+  }
+  [[nodiscard]] ServiceSpec to(Ip address) const { return to(backend(address)); }
+  [[nodiscard]] ServiceSpec to(const char* address) const { return to(backend(address)); }
+};
+[[nodiscard]] inline ServiceSpec service(Ip vip, Ports ports) {
+  return {.vips = {vip}, .ports = ports};
+}
+[[nodiscard]] inline ServiceSpec service(std::initializer_list<Ip> vips, Ports ports) {
+  return {.vips = vips, .ports = ports};
+}
+
+/// A pool of its own for each service, numbers in the order of writing.
+[[nodiscard]] std::unique_ptr<const Snapshot> build_snapshot(
+    const std::vector<ServiceSpec>& services, HashSeed seed);
+
+}  // namespace holdfast::dsl
