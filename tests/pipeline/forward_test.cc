@@ -310,8 +310,8 @@ TEST_CASE("what was forwarded is counted for the service and the backend, in inn
   CHECK(counters.forwarded == 3);
   CHECK(counters.forwarded_bytes == 3 * (frame + 20));
   CHECK(counters.transmitted == 3);
-  CHECK(lb.traffic_of_backend("192.0.2.21").packets == 3);
-  CHECK(lb.traffic_of_backend("192.0.2.21").bytes == 3 * 40);
-  CHECK(lb.traffic_of_service(0).packets == 3);
-  CHECK(lb.traffic_of_service(0).bytes == 3 * 40);
+  CHECK(lb.counters_of_backend("192.0.2.21").packets == 3);
+  CHECK(lb.counters_of_backend("192.0.2.21").bytes == 3 * 40);
+  CHECK(lb.counters_of_service(0).packets == 3);
+  CHECK(lb.counters_of_service(0).bytes == 3 * 40);
 }
