@@ -163,6 +163,13 @@ TEST_CASE("when only draining backends are left, new flows go to them") {
     plane.run();
     CHECK(plane.report(kB).slots == 251);
   }
+  SECTION("and not when all of them have weight 0: then there is no backend") {
+    for (auto& config : plane.config.pools[0].backends) config.weight = 0;
+    plane.follow();
+    plane.run();
+    CHECK(plane.report(kA).state == BackendState::draining);
+    CHECK(plane.last.pools[0].placement == PoolPlacement::none);
+  }
   SECTION("an eligible one takes them back") {
     plane.up(kC);
     plane.run();

@@ -86,3 +86,31 @@ TEST_CASE("more backends than numbers: the configuration is refused and nothing 
   CHECK(plane.state.memberships.size() == held);
   CHECK(plane.state.backend_numbers.limit() == 3);
 }
+
+TEST_CASE("numbers of removed backends and services come free when they are swept") {
+  Plane plane;
+  plane.config.services.push_back(service("http", "web", "192.0.2.1", 80));
+  plane.follow();
+  plane.config.services.pop_back();
+  plane.config.pools[0].backends.pop_back();
+  plane.follow();
+  CHECK(plane.state.backend_numbers.waiting() == 1);
+  CHECK(plane.state.service_numbers.waiting() == 1);
+  const std::vector<std::uint64_t> published{0};
+  const std::vector<std::uint64_t> swept{BackendNumbers::kSweeps};
+  plane.state.backend_numbers.released(published);
+  plane.state.service_numbers.released(published);
+  CHECK(plane.state.backend_numbers.reclaim(swept) == std::vector{BackendNumber{2}});
+  CHECK(plane.state.service_numbers.reclaim(swept) == std::vector{ServiceNumber{1}});
+}
+
+TEST_CASE("new rise and fall hold for the results that come after them") {
+  Plane plane;
+  plane.all_up();
+  plane.config.checks[0].fall = 4;
+  plane.follow();
+  plane.down(kA);  // two failures
+  CHECK(plane.member(kA).health.health() == Health::up);
+  plane.down(kA);
+  CHECK(plane.member(kA).health.health() == Health::down);
+}
