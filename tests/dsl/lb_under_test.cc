@@ -29,6 +29,14 @@ void require_identity(const PacketCounters& c) {
       "the counter identity of transmitted packets does not hold", c);
 }
 
+/// lib/model/stats.h: every entry that was inserted is still there or left in one way.
+void require_identity(const FlowTableCounters& c) {
+  if (c.inserted == c.embryonic + c.established + c.closing + c.expired + c.evicted_embryonic +
+                        c.evicted_stale + c.gone + c.handed_over)
+    return;
+  throw std::logic_error("entries of the flow table came or went without being counted");
+}
+
 /// The one reason that was counted between two readings.
 DropReason only_reason(const PacketCounters& before, const PacketCounters& after) {
   int found = -1;
@@ -108,6 +116,7 @@ std::vector<Handled> LbUnderTest::poll() {
   const unsigned received = worker_.poll_once(*snapshot_, time);
   const PacketCounters after = counters();
   require_identity(after);
+  require_identity(flows.table_counters());
   require(after.received == before.received + received, "received was not counted", after);
 
   auto fates = io.take_fates();
