@@ -5,6 +5,7 @@ Needs root. One test: python3 tests/e2e/test_agent.py OperatorTest.test_wrong_wo
 """
 
 import contextlib
+import re
 import socket
 import subprocess
 import sys
@@ -14,7 +15,17 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from agent_bpf import attach_with_link, load_passing_program  # noqa: E402
-from agent_lab import AGENT, BACKEND, LB, VIP, LabTest, inside, libc, run  # noqa: E402
+from agent_lab import AGENT, BACKEND, LB, TOP, VIP, LabTest, inside, libc, run  # noqa: E402
+
+
+class DocumentationTest(unittest.TestCase):
+
+    def test_every_outcome_is_explained_to_operators(self):
+        header = (TOP / "tools/agent/decap_shared.h").read_text()
+        names = re.findall(r"X\((\w+), (?:PASS|DROP)", header)
+        self.assertIn("not_vip", names)
+        guide = (TOP / "docs/agent.md").read_text()
+        self.assertEqual([name for name in names if f"`{name}`" not in guide], [])
 
 
 class OperatorTest(LabTest):
@@ -91,6 +102,12 @@ class OperatorTest(LabTest):
         self.enterContext(contextlib.closing(open(link, "rb", buffering=0)))
         self.assert_done(self.lab.attach(), 1, "f already runs another XDP program (somebody_else")
         self.assert_done(self.lab.agent("detach", "f"), 1, "another XDP program (somebody_else")
+
+    def test_decapsulation_is_not_switched_off_in_passing(self):
+        self.assert_done(self.lab.attach())
+        with self.assertRaises(RuntimeError):
+            run("ip", "-n", self.lab.backend, "link", "set", "dev", "f", "xdp", "off")
+        self.assertTrue(self.lab.status()["running"])
 
     def test_an_attachment_by_another_pin_folder_is_recognised(self):
         self.assert_done(self.lab.attach())

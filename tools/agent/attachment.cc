@@ -21,7 +21,8 @@ struct Running {
 };
 
 Result<Running> running_on(int interface_index) {
-  LIBBPF_OPTS(bpf_xdp_query_opts, query);
+  bpf_xdp_query_opts query{};
+  query.sz = sizeof(query);
   if (const int result = bpf_xdp_query(interface_index, 0, &query); result != 0)
     return system_failure("cannot ask the interface for its XDP program", -result);
   switch (query.attach_mode) {
@@ -120,7 +121,8 @@ void remove_pin(const PinFolder& folder, const std::string& pinned_name) {
 }
 
 Result<UniqueFd> create_link(const UniqueFd& program, int interface_index, XdpMode mode) {
-  LIBBPF_OPTS(bpf_link_create_opts, options);
+  bpf_link_create_opts options{};
+  options.sz = sizeof(options);
   options.flags = mode == XdpMode::native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
   UniqueFd link(bpf_link_create(program.get(), interface_index, BPF_XDP, &options));
   if (!link.valid()) return system_failure(fmt::format("{} XDP was refused", name_of(mode)), errno);
