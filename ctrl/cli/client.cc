@@ -17,11 +17,11 @@
 namespace holdfast {
 namespace {
 
-Outcome no_answer(ExitCode exit, std::string message, std::string code) {
+Asked no_answer(ExitCode exit, std::string message, std::string code) {
   return {.exit = exit, .error = {.message = std::move(message), .code = std::move(code)}};
 }
 
-Outcome not_connected(const std::string& path, int error) {
+Asked not_connected(const std::string& path, int error) {
   if (error == ENOENT) {
     return no_answer(
         ExitCode::no_daemon,
@@ -50,7 +50,7 @@ Outcome not_connected(const std::string& path, int error) {
       "no_daemon");
 }
 
-Outcome outcome_of(Answer answer) {
+Asked outcome_of(Answer answer) {
   if (answer.kind == Answer::Kind::result) return {.result = std::move(answer.body)};
   auto exit = ExitCode::refused;
   if (answer.error.code == kWaitNotFulfilled) exit = ExitCode::wait_not_fulfilled;
@@ -71,8 +71,8 @@ bool send_all(int fd, std::string_view bytes) {
 
 }  // namespace
 
-Outcome ask(const std::string& socket_path, const Request& request,
-            const std::function<void(const Json& event)>& on_event) {
+Asked ask(const std::string& socket_path, const Request& request,
+          const std::function<void(const Json& event)>& on_event) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (socket_path.empty() || socket_path.size() >= sizeof address.sun_path) {

@@ -13,15 +13,15 @@
 namespace holdfast {
 
 /// What came of a request, or why there was no answer.
-struct Outcome {
+struct Asked {
   ExitCode exit = ExitCode::done;
-  Json result;  // exit == done
-  Error error;  // else
+  Json result{};  // exit == done
+  Error error{};  // else
 };
 
 /// Sends one request to the daemon at `socket_path` and waits for its end; `on_event` gets each
 /// event as it comes.
-[[nodiscard]] Outcome ask(const std::string& socket_path, const Request& request,
-                          const std::function<void(const Json& event)>& on_event);
+[[nodiscard]] Asked ask(const std::string& socket_path, const Request& request,
+                        const std::function<void(const Json& event)>& on_event);
 
 }  // namespace holdfast

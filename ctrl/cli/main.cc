@@ -42,13 +42,20 @@ void show_error(const Options& options, const Error& error) {
   fmt::print(stderr, "holdfast: {}\n", error.text());
 }
 
-void show(const Options& options, const Json& body, std::string (*render)(const Json&)) {
+void show(const Options& options, const Json& body, std::string (*render)(const Json&),
+          std::FILE* text_to = stdout) {
   if (options.json || render == nullptr) {
     fmt::print("{}\n", to_line(body));
   } else {
-    fmt::print("{}", render(body));
+    fmt::print(text_to, "{}", render(body));
   }
   std::fflush(stdout);
+}
+
+/// How the argument is named on the command line.
+std::string word_of(const Argument& argument) {
+  if (argument.kind == Argument::Kind::positional) return std::string(argument.value);
+  return "--" + std::string(argument.name);
 }
 
 Json arguments_of(const Bound& bound) {
@@ -57,7 +64,7 @@ Json arguments_of(const Bound& bound) {
     const std::string name(argument.name);
     if (argument.kind == Argument::Kind::flag) {
       if (bound.flags.at(name)) arguments[name] = true;
-    } else if (bound.app->count((argument.kind == Argument::Kind::positional ? "" : "--") + name)) {
+    } else if (bound.app->count(word_of(argument)) > 0) {
       arguments[name] = bound.texts.at(name);
     }
   }
@@ -72,13 +79,9 @@ int run(const Options& options, const Bound& bound) {
     return static_cast<int>(ExitCode::usage);
   }
   if (command.run_here != nullptr) {
-    const auto result = command.run_here(arguments);
-    if (!result) {
-      show_error(options, result.error());
-      return static_cast<int>(ExitCode::refused);
-    }
-    show(options, *result, command.render);
-    return static_cast<int>(ExitCode::done);
+    const auto local = command.run_here(arguments);
+    show(options, local.result, command.render, local.exit == ExitCode::done ? stdout : stderr);
+    return static_cast<int>(local.exit);
   }
   const auto outcome =
       ask(options.socket, {.id = 1, .command = std::string(command.name), .arguments = arguments},
@@ -97,29 +100,32 @@ void add_arguments(Bound& bound) {
     const std::string help(argument.help);
     switch (argument.kind) {
       case Argument::Kind::positional:
-        bound.app->add_option(name, bound.texts[name], help)
+        bound.app->add_option(word_of(argument), bound.texts[name], help)
             ->required()
-            ->type_name("")
-            ->option_text(std::string(argument.value));
+            ->type_name("");
         break;
       case Argument::Kind::text:
       case Argument::Kind::duration:
-        bound.app->add_option("--" + name, bound.texts[name], help)
+        bound.app->add_option(word_of(argument), bound.texts[name], help)
             ->type_name(std::string(argument.value));
         break;
       case Argument::Kind::flag:
-        bound.app->add_flag("--" + name, bound.flags[name], help);
+        bound.app->add_flag(word_of(argument), bound.flags[name], help);
         break;
     }
   }
 }
 
-/// The group that "pool show" belongs to, made when its first command comes.
-CLI::App* group_of(CLI::App& top, const std::string& name) {
-  if (auto* found = top.get_subcommand_no_throw(name)) return found;
-  auto* group = top.add_subcommand(name);
-  group->require_subcommand(1);
-  return group;
+/// One line for what was wrong on the command line, and where help is.
+std::string usage_message(const CLI::App* app, const CLI::Error& fault) {
+  std::string what = fault.what();
+  // Of a word that is no command CLI11 says only that one is missing.
+  const auto unknown = app->remaining(true);
+  if (fault.get_name() == "RequiredError" && !unknown.empty()) {
+    what = fmt::format("there is no command \"{}\" here", unknown.front());
+  }
+  if (const auto end = what.find('\n'); end != std::string::npos) what.resize(end);
+  return fmt::format("holdfast: {} (--help shows what there is)\n", what);
 }
 
 }  // namespace
@@ -136,28 +142,34 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", HOLDFAST_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
+  app.failure_message(usage_message);
   app.footer(
       "Exit codes: 0 done, 1 refused, 2 usage, 3 no daemon, 4 no permission, 5 wait not "
       "fulfilled.");
 
   std::vector<std::unique_ptr<Bound>> all;
-  std::map<std::string, std::string> summaries;
+  std::map<std::string, CLI::App*> groups;  // "pool" of "pool show"
   for (const auto& command : all_commands()) {
     auto& bound = *all.emplace_back(std::make_unique<Bound>(Bound{&command, nullptr, {}, {}}));
     const std::string name(command.name);
     const auto space = name.find(' ');
     CLI::App* parent = &app;
     if (space != std::string::npos) {
-      parent = group_of(app, name.substr(0, space));
-      auto& summary = summaries[name.substr(0, space)];
-      summary += (summary.empty() ? "" : ", ") + name.substr(space + 1);
-      parent->description("Commands: " + summary);
-      parent->fallthrough();
+      auto& group = groups[name.substr(0, space)];
+      if (group == nullptr) {
+        group = app.add_subcommand(name.substr(0, space));
+        group->require_subcommand(1);
+        group->fallthrough();
+      }
+      const auto listed = group->get_description();
+      group->description((listed.empty() ? "Commands: " : listed + ", ") + name.substr(space + 1));
+      parent = group;
     }
     bound.app = parent->add_subcommand(name.substr(space == std::string::npos ? 0 : space + 1),
                                        std::string(command.summary));
     bound.app->fallthrough();
-    bound.app->footer("Example: " + std::string(command.example));
+    bound.app->footer("--json and --socket PATH go with every command.\nExample: " +
+                      std::string(command.example));
     add_arguments(bound);
   }
 

@@ -46,6 +46,12 @@ struct Argument {
   std::string_view help;
 };
 
+/// What a command that runs in the client came to; `result` is rendered in any case.
+struct LocalResult {
+  ExitCode exit = ExitCode::done;
+  Json result;
+};
+
 struct Command {
   std::string_view name;     // one or two words: "status", "pool show"
   std::string_view summary;  // one line
@@ -55,8 +61,8 @@ struct Command {
 
   /// In the daemon; null for a command that needs none. `arguments` has passed check_arguments().
   void (*run)(ControlPlane& control, const Json& arguments, std::shared_ptr<Reply> reply) = nullptr;
-  /// In the client, for a command that needs no daemon. The result, as the daemon would give it.
-  Result<Json> (*run_here)(const Json& arguments) = nullptr;
+  /// In the client, for a command that needs no daemon.
+  LocalResult (*run_here)(const Json& arguments) = nullptr;
   /// The result (or an event) as text for people, with line ends.
   std::string (*render)(const Json& result) = nullptr;
   std::string (*render_event)(const Json& event) = nullptr;

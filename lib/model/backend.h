@@ -71,6 +71,8 @@ struct NextHop {
   std::uint16_t mtu = 0;   // IP MTU of the way in bytes, the VLAN tag not counted
   MacAddress source{};     // the port's own
   MacAddress destination{};
+
+  friend bool operator==(const NextHop&, const NextHop&) = default;
 };
 
 struct Backend {

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The family of commands that change backends: backend drain, backend enable.
+#pragma once
+
+#include "ctrl/command/command.h"
+
+namespace holdfast {
+
+[[nodiscard]] Command backend_drain_command();
+[[nodiscard]] Command backend_enable_command();
+
+}  // namespace holdfast

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ctrl/command/pool.h"
+
+#include <fmt/format.h>
+
+#include "ctrl/command/common.h"
+#include "ctrl/command/select.h"
+#include "ctrl/command/table.h"
+#include "ctrl/control_plane.h"
+
+namespace holdfast {
+namespace {
+
+std::string ports_text(const PortRange& ports) {
+  if (ports.is_any()) return "any";
+  if (ports.first == ports.last) return fmt::format("{}", ports.first);
+  return fmt::format("{}-{}", ports.first, ports.last);
+}
+
+void run_service_list(ControlPlane& control, const Json& /*arguments*/,
+                      std::shared_ptr<Reply> reply) {
+  const auto counters = control.stats().read_stats().services;
+  Json services = Json::array();
+  for (const auto& service : control.config().services) {
+    Json vips = Json::array();
+    for (const auto& vip : service.vips) vips.push_back(vip.text());
+    Json row{{"name", service.name},
+             {"protocol", service.protocol == IpProtocol::udp ? "udp" : "tcp"},
+             {"ports", ports_text(service.ports)},
+             {"vips", std::move(vips)},
+             {"pool", service.pool}};
+    if (const auto number = control.state().service_numbers.find(service.name)) {
+      add_counters(row, counters_of(counters, *number));
+    }
+    services.push_back(std::move(row));
+  }
+  reply->result({{"services", std::move(services)}});
+}
+
+std::string render_service_list(const Json& result) {
+  Table table({{"SERVICE"},
+               {"PROTOCOL"},
+               {"PORTS"},
+               {"POOL"},
+               {"ACTIVE FLOWS", true},
+               {"EMBRYONIC", true},
+               {"CLOSING", true},
+               {"NEW FLOWS", true},
+               {"PACKETS", true},
+               {"BYTES", true},
+               {"VIPS"}});
+  for (const auto& service : list_at(result, "services")) {
+    std::string vips;
+    for (const auto& vip : list_at(service, "vips")) {
+      if (vip.is_string()) vips += (vips.empty() ? "" : " ") + vip.get<std::string>();
+    }
+    table.add({text_at(service, "name"), text_at(service, "protocol"), text_at(service, "ports"),
+               text_at(service, "pool"), number_text(service, "active_flows"),
+               number_text(service, "embryonic"), number_text(service, "closing"),
+               number_text(service, "new_flows"), number_text(service, "packets"),
+               number_text(service, "bytes"), vips});
+  }
+  return table.text();
+}
+
+Json drain_json(const Drain& drain) {
+  if (!drain.draining()) return nullptr;
+  Json json{{"since_seconds", seconds_since(drain.since())}, {"deadline_in_seconds", nullptr}};
+  if (const auto deadline = drain.deadline()) {
+    json["deadline_in_seconds"] = std::max(0.0, -seconds_since(*deadline));
+  }
+  return json;
+}
+
+void run_pool_show(ControlPlane& control, const Json& arguments, std::shared_ptr<Reply> reply) {
+  const auto pool = select_pool(control.published().pools, text_at(arguments, "pool"));
+  if (!pool) return reply->error(pool.error());
+  const auto& report = **pool;
+  const PoolConfig* config = control.config().pool(report.name);
+  const auto counters = control.stats().read_stats().backends;
+  Json backends = Json::array();
+  for (const auto& backend : report.backends) {
+    Json row{{"name", backend.name},
+             {"address", backend.address.text()},
+             {"state", name_of(backend.state)},
+             {"reason", backend.reason},
+             {"state_seconds", seconds_since(backend.since)},
+             {"weight", backend.weight},
+             {"slots", backend.slots},
+             {"base_slots", backend.base_slots}};
+    add_counters(row, counters_of(counters, backend.number));
+    const auto member = control.state().memberships.find({report.name, backend.address});
+    row["drain"] = member == control.state().memberships.end() ? Json(nullptr)
+                                                               : drain_json(member->second.drain);
+    backends.push_back(std::move(row));
+  }
+  reply->result({{"pool", report.name},
+                 {"encapsulation", config == nullptr ? "" : name_of(config->encapsulation)},
+                 {"check", config == nullptr ? "" : config->check},
+                 {"table_size", report.table_size},
+                 {"base_digest", fmt::format("{:016x}", report.base_digest)},
+                 {"effective_digest", fmt::format("{:016x}", report.effective_digest)},
+                 {"new_flows_to", name_of(report.placement)},
+                 {"backends", std::move(backends)}});
+}
+
+std::string placement_text(const std::string& new_flows_to) {
+  if (new_flows_to == "eligible") return "the eligible backends";
+  if (new_flows_to == "draining") return "the draining backends, because none is eligible";
+  return "nobody: they are dropped, because no backend may take them";
+}
+
+std::string render_pool_show(const Json& result) {
+  const auto check = text_at(result, "check");
+  const bool same = text_at(result, "base_digest") == text_at(result, "effective_digest");
+  std::string text = named_values({
+      {"pool", text_at(result, "pool")},
+      {"encapsulation", text_at(result, "encapsulation")},
+      {"check", check.empty() ? "none: backends count as up" : check},
+      {"new flows go to", placement_text(text_at(result, "new_flows_to"))},
+      {"table", number_text(result, "table_size") + " slots"},
+      {"base digest", text_at(result, "base_digest")},
+      {"effective digest", text_at(result, "effective_digest") + (same ? " (the base)" : "")},
+  });
+  Table table({{"BACKEND"},
+               {"ADDRESS"},
+               {"STATE"},
+               {"FOR"},
+               {"WEIGHT", true},
+               {"SLOTS", true},
+               {"SHARE", true},
+               {"ACTIVE FLOWS", true},
+               {"EMBRYONIC", true},
+               {"CLOSING", true},
+               {"NEW FLOWS", true},
+               {"PACKETS", true},
+               {"REASON"}});
+  const auto size = static_cast<double>(number_at(result, "table_size"));
+  for (const auto& backend : list_at(result, "backends")) {
+    table.add({text_at(backend, "name"), text_at(backend, "address"), text_at(backend, "state"),
+               duration_text(real_at(backend, "state_seconds")), number_text(backend, "weight"),
+               number_text(backend, "slots"),
+               percent_text(static_cast<double>(number_at(backend, "slots")), size),
+               number_text(backend, "active_flows"), number_text(backend, "embryonic"),
+               number_text(backend, "closing"), number_text(backend, "new_flows"),
+               number_text(backend, "packets"), text_at(backend, "reason")});
+  }
+  return text + "\n" + table.text();
+}
+
+}  // namespace
+
+Command service_list_command() {
+  return {.name = "service list",
+          .summary = "List the services with their VIPs, pool and flows",
+          .example = "holdfast service list",
+          .run = run_service_list,
+          .render = render_service_list};
+}
+
+Command pool_show_command() {
+  return {.name = "pool show",
+          .summary = "Show a pool's backends: state and why, share of new flows, flows, packets",
+          .example = "holdfast pool show web",
+          .arguments = {{.kind = Argument::Kind::positional,
+                         .name = "pool",
+                         .value = "POOL",
+                         .help = "The pool's name"}},
+          .run = run_pool_show,
+          .render = render_pool_show};
+}
+
+}  // namespace holdfast

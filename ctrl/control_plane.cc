@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ctrl/control_plane.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "ctrl/boot_clock.h"
+#include "ctrl/command/command.h"
+#include "ctrl/event_log.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::chrono::seconds kReclaim{1};
+constexpr std::chrono::seconds kSample{1};
+
+/// Backends whose next hops the kernel must be asked for.
+std::set<IpAddress> routed_backends(const Config& config) {
+  std::set<IpAddress> addresses;
+  for (const auto& pool : config.pools) {
+    for (const auto& backend : pool.backends) {
+      if (!backend.next_hop) addresses.insert(backend.address);
+    }
+  }
+  return addresses;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ControlPlane>> ControlPlane::start(Config config, HashSeed seed,
+                                                          SnapshotSink& sink,
+                                                          const StatsSource& stats,
+                                                          std::vector<PortDescription> ports) {
+  std::unique_ptr<ControlPlane> control(
+      new ControlPlane(std::move(config), seed, sink, stats, std::move(ports)));
+  auto& self = *control;
+
+  if (auto followed = follow_config(self.state_, *self.config_, self.started_); !followed) {
+    return tl::unexpected<Error>(followed.error());
+  }
+  auto server =
+      Server::listen(self.loop_, self.config_->control.socket,
+                     [&self](const Request& request, std::shared_ptr<Reply> reply) {
+                       run_command(self, request.command, request.arguments, std::move(reply));
+                     });
+  if (!server) return tl::unexpected<Error>(server.error());
+  self.server_ = std::move(*server);
+
+  if (auto routed = routed_backends(*self.config_); !routed.empty()) {
+    auto watch = NextHopWatch::start(self.loop_, self.state_.ports, std::move(routed), [&self] {
+      self.state_.routes = self.next_hops_->routes();
+      self.changed();
+    });
+    if (!watch) return tl::unexpected<Error>(watch.error());
+    self.next_hops_ = std::move(*watch);
+    self.state_.routes = self.next_hops_->routes();
+  }
+  self.publish(reconcile(*self.config_, self.seed_, self.state_, *self.memory_, boot_now()));
+  return control;
+}
+
+ControlPlane::ControlPlane(Config config, HashSeed seed, SnapshotSink& sink,
+                           const StatsSource& stats, std::vector<PortDescription> ports)
+    : config_(std::make_shared<const Config>(std::move(config))),
+      seed_(seed),
+      sink_(sink),
+      stats_(stats),
+      started_(boot_now()),
+      memory_(std::make_shared<const ReconcileMemory>()),
+      helper_(std::make_unique<HelperThread>()) {
+  state_.ports = std::move(ports);
+  loop_.call_every(kReclaim, "freeing old snapshots", [this] { sink_.reclaim(); });
+  loop_.call_every(kSample, "reading counters", [this] { sample_stats(); });
+}
+
+ControlPlane::~ControlPlane() = default;
+
+void ControlPlane::run() {
+  // Not before: workers must be there, so that the first results reach them at once.
+  checker_ = std::make_unique<Checker>(
+      loop_, *config_,
+      [this](const MembershipKey& key, const CheckOutcome& outcome) { on_check(key, outcome); });
+  sample_stats();
+  loop_.run();
+  checker_.reset();
+}
+
+void ControlPlane::on_check(const MembershipKey& key, const CheckOutcome& outcome) {
+  const auto it = state_.memberships.find(key);
+  if (it == state_.memberships.end()) return;
+  auto& health = it->second.health;
+  const auto now = boot_now();
+  const auto event = outcome.kind == CheckOutcome::Kind::passed
+                         ? health.on_success(now)
+                         : health.on_failure(now, outcome.why);
+  if (event) changed();
+}
+
+void ControlPlane::changed() {
+  if (build_timer_ != 0) return;
+  build_timer_ = loop_.call_after(kCoalesce, "a new snapshot", [this] {
+    build_timer_ = 0;
+    build();
+  });
+}
+
+void ControlPlane::build() {
+  if (building_) {
+    changed();  // again when the helper thread is free
+    return;
+  }
+  building_ = true;
+  std::move(waiting_.begin(), waiting_.end(), std::back_inserter(waiting_for_this_));
+  waiting_.clear();
+  // The helper gets copies: nothing that the loop changes meanwhile is shared with it.
+  helper_->run([this, config = config_, seed = seed_, state = state_, memory = memory_] {
+    auto built = std::make_shared<Reconciled>(reconcile(*config, seed, state, *memory, boot_now()));
+    loop_.post([this, built] {
+      building_ = false;
+      publish(std::move(*built));
+    });
+  });
+}
+
+void ControlPlane::publish(Reconciled built) {
+  const auto now = boot_now();
+  const auto generation = built.snapshot->generation;
+  log_changes(published_.pools, built.pools);
+  memory_ = std::make_shared<const ReconcileMemory>(std::move(built.memory));
+  published_ = {.generation = generation, .at = now, .pools = std::move(built.pools)};
+  sink_.publish(std::move(built.snapshot));
+
+  loop_.cancel(std::exchange(deadline_timer_, 0));
+  if (built.next_deadline) {
+    deadline_timer_ = loop_.call_at(*built.next_deadline, "a backend's deadline", [this] {
+      deadline_timer_ = 0;
+      changed();
+    });
+  }
+  for (auto& callback : std::exchange(waiting_for_this_, {})) callback();
+}
+
+void ControlPlane::sample_stats() {
+  const auto reading = stats_.read_stats();
+  const auto now = boot_now();
+  DropRates::Totals totals{};
+  for (const auto& worker : reading.workers) {
+    for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += worker.packets.dropped[i];
+  }
+  drop_rates_.add(now, totals);
+  for (const auto& change : pulse_.add(now, reading.workers)) {
+    if (change.alive) {
+      spdlog::info("worker {} moves again", change.worker);
+    } else {
+      spdlog::error("worker {} has not moved for {} s: its flows are not forwarded", change.worker,
+                    WorkerPulse::kPatience.count());
+    }
+  }
+}
+
+void ControlPlane::drain(std::span<const MembershipKey> memberships,
+                         std::optional<std::chrono::milliseconds> timeout,
+                         Loop::Callback published) {
+  const auto now = boot_now();
+  for (const auto& key : memberships) {
+    if (const auto it = state_.memberships.find(key); it != state_.memberships.end()) {
+      it->second.drain.start(now, timeout);
+    }
+  }
+  waiting_.push_back(std::move(published));
+  changed();
+}
+
+void ControlPlane::enable(std::span<const MembershipKey> memberships, Loop::Callback published) {
+  for (const auto& key : memberships) {
+    if (const auto it = state_.memberships.find(key); it != state_.memberships.end()) {
+      it->second.drain.enable();
+    }
+  }
+  waiting_.push_back(std::move(published));
+  changed();
+}
+
+}  // namespace holdfast

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control plane of one daemon: it owns the loop, the state of all backends, the checks, the
+// next hops and the CLI's socket, and publishes a snapshot whenever something that workers must
+// know changed. Built by the program's main before workers start; run() is the control thread. All
+// methods are for that thread, except stop().
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ctrl/check/checker.h"
+#include "ctrl/drop_rates.h"
+#include "ctrl/helper_thread.h"
+#include "ctrl/loop.h"
+#include "ctrl/netlink/next_hop_watch.h"
+#include "ctrl/reconcile.h"
+#include "ctrl/runtime.h"
+#include "ctrl/server.h"
+#include "ctrl/worker_pulse.h"
+#include "lib/base/result.h"
+#include "lib/config/config.h"
+#include "lib/model/seam.h"
+
+namespace holdfast {
+
+class ControlPlane {
+ public:
+  /// Changes within this time become one snapshot.
+  static constexpr std::chrono::milliseconds kCoalesce{10};
+
+  /// Listens on the CLI's socket, reads routes and neighbours once, and publishes the first
+  /// snapshot, all before it returns: call it before workers start. `ports` in the order of the
+  /// config. `sink` and `stats` must outlive the control plane. Refuses with one sentence.
+  [[nodiscard]] static Result<std::unique_ptr<ControlPlane>> start(
+      Config config, HashSeed seed, SnapshotSink& sink, const StatsSource& stats,
+      std::vector<PortDescription> ports);
+  /// Requires: run() has returned, or was never called.
+  ~ControlPlane();
+  ControlPlane(const ControlPlane&) = delete;
+  ControlPlane& operator=(const ControlPlane&) = delete;
+
+  /// The control thread's work until stop(). Events are logged by spdlog's default logger.
+  void run();
+  /// Ends run(). Any thread; safe in a signal handler.
+  void stop() { loop_.stop(); }
+
+  // What commands see and do.
+
+  /// What the workers have got.
+  struct Published {
+    std::uint64_t generation = 0;
+    Instant at{};
+    std::vector<PoolReport> pools{};  // in the order of the config
+  };
+  [[nodiscard]] const Published& published() const { return published_; }
+  [[nodiscard]] const Config& config() const { return *config_; }
+  [[nodiscard]] const RuntimeState& state() const { return state_; }
+  [[nodiscard]] const StatsSource& stats() const { return stats_; }
+  [[nodiscard]] const DropRates& drop_rates() const { return drop_rates_; }
+  [[nodiscard]] const WorkerPulse& pulse() const { return pulse_; }
+  [[nodiscard]] HashSeed seed() const { return seed_; }
+  [[nodiscard]] Instant started() const { return started_; }
+  [[nodiscard]] Loop& loop() { return loop_; }
+
+  /// Starts the drain of each, or changes the deadline of one that runs. `published` is called when
+  /// the workers have got it: from then on no new flow goes there.
+  void drain(std::span<const MembershipKey> memberships,
+             std::optional<std::chrono::milliseconds> timeout, Loop::Callback published);
+  void enable(std::span<const MembershipKey> memberships, Loop::Callback published);
+
+ private:
+  ControlPlane(Config config, HashSeed seed, SnapshotSink& sink, const StatsSource& stats,
+               std::vector<PortDescription> ports);
+
+  /// Something that reconcile reads has changed: a snapshot follows soon.
+  void changed();
+  void build();
+  void publish(Reconciled built);
+  void on_check(const MembershipKey& key, const CheckOutcome& outcome);
+  void sample_stats();
+
+  std::shared_ptr<const Config> config_;
+  HashSeed seed_;
+  SnapshotSink& sink_;
+  const StatsSource& stats_;
+  Instant started_;
+
+  Loop loop_;
+  RuntimeState state_;
+  std::shared_ptr<const ReconcileMemory> memory_;
+  Published published_;
+  DropRates drop_rates_;
+  WorkerPulse pulse_;
+
+  Loop::TimerId build_timer_ = 0;                   // a build is due: something changed
+  Loop::TimerId deadline_timer_ = 0;                // reconcile's own next deadline
+  bool building_ = false;                           // the helper thread is at it
+  std::vector<Loop::Callback> waiting_{};           // for the next build that starts
+  std::vector<Loop::Callback> waiting_for_this_{};  // for the one that runs
+
+  std::unique_ptr<NextHopWatch> next_hops_;
+  std::unique_ptr<Checker> checker_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<HelperThread> helper_;  // last: it ends before what its work refers to
+};
+
+}  // namespace holdfast
