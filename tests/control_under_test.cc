@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real control plane without a data plane: snapshots go nowhere and counters are what standard
+// input says, so that the real CLI can be tested without root, DPDK or packets. A backend 192.0.2.N
+// of the configuration is played by 127.0.0.N, which a configuration may not name, so that checks
+// find somebody on any machine. Prints "ready", and each published snapshot as JSON. Input lines:
+//   active NUMBER COUNT | embryonic NUMBER COUNT | new NUMBER COUNT    of backend NUMBER
+//   drop REASON-INDEX COUNT | received COUNT | forwarded COUNT         of worker 0
+//   heartbeat on|off
+#include <fmt/format.h>
+#include <net/if.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "ctrl/control_plane.h"
+
+namespace holdfast {
+namespace {
+
+class FakeSink : public SnapshotSink {
+ public:
+  void publish(std::unique_ptr<const Snapshot> next) override {
+    Json backends = Json::array();
+    for (const auto& backend : next->backends) {
+      Json hops = Json::array();
+      for (std::size_t i = 0; i < backend.next_hop_count; ++i) {
+        const auto& hop = next->next_hops[backend.first_next_hop + i];
+        hops.push_back({{"port", index_of(hop.port)},
+                        {"vlan", hop.vlan},
+                        {"mtu", hop.mtu},
+                        {"source", hop.source.text()},
+                        {"destination", hop.destination.text()}});
+      }
+      backends.push_back({{"address", backend.address.text()},
+                          {"state", name_of(backend.state)},
+                          {"tunnel_source", backend.tunnel_source.text()},
+                          {"next_hops", std::move(hops)}});
+    }
+    std::cout << to_line({{"generation", next->generation}, {"backends", std::move(backends)}})
+              << std::endl;
+    current_ = std::move(next);
+  }
+  void reclaim() override {}
+
+ private:
+  std::unique_ptr<const Snapshot> current_;
+};
+
+class FakeStats : public StatsSource {
+ public:
+  FakeStats() {
+    stats_.workers.push_back({.worker = 0, .cpu = 1});
+    stats_.ports.push_back({.name = "p0"});
+    stats_.steering.push_back({.port = "p0", .to_workers = 7, .to_kernel = 3});
+    stats_.backends.resize(16);
+    stats_.services.resize(16);
+  }
+  [[nodiscard]] DataPlaneStats read_stats() const override {
+    const std::scoped_lock lock(mutex_);
+    auto copy = stats_;
+    if (beating_) copy.workers[0].heartbeat = static_cast<std::uint64_t>(boot_now().count());
+    return copy;
+  }
+  void take(const std::string& line) {
+    const std::scoped_lock lock(mutex_);
+    std::istringstream words(line);
+    std::string what;
+    std::string first;
+    std::uint64_t count = 0;
+    words >> what >> first >> count;
+    auto& packets = stats_.workers[0].packets;
+    const auto number = std::strtoul(first.c_str(), nullptr, 10);
+    if (what == "active") stats_.backends.at(number).active = static_cast<std::int64_t>(count);
+    if (what == "embryonic")
+      stats_.backends.at(number).embryonic = static_cast<std::int64_t>(count);
+    if (what == "new") stats_.backends.at(number).new_flows = count;
+    if (what == "drop") packets.dropped.at(number) = count;
+    if (what == "received") packets.received = number;
+    if (what == "forwarded") packets.forwarded = packets.transmitted = number;
+    if (what == "heartbeat") beating_ = first == "on";
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  DataPlaneStats stats_;
+  bool beating_ = true;
+};
+
+std::string read_file(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::vector<PortDescription> describe(const Config& config) {
+  std::vector<PortDescription> ports;
+  for (const auto& port : config.dataplane.ports) {
+    ports.push_back({.name = port.name,
+                     .interface = port.interface,
+                     .interface_index = if_nametoindex(port.interface.c_str()),
+                     .mac = *MacAddress::parse("02:00:00:00:00:01"),
+                     .mtu = 1500});
+  }
+  return ports;
+}
+
+/// 192.0.2.N (RFC 5737) -> 127.0.0.N.
+void play_on_loopback(Config& config) {
+  const auto documentation = Prefix::parse("192.0.2.0/24");
+  for (auto& pool : config.pools) {
+    for (auto& backend : pool.backends) {
+      if (!documentation->contains(backend.address)) continue;
+      const auto last = backend.address.bytes()[3];
+      if (backend.name == backend.address.text()) backend.name = fmt::format("127.0.0.{}", last);
+      backend.address = *IpAddress::parse(fmt::format("127.0.0.{}", last));
+    }
+  }
+}
+
+ControlPlane* running = nullptr;  // for the signal handler
+
+int run(const std::string& path) {
+  auto parsed = parse_config(read_file(path), path);
+  for (const auto& fault : parsed.faults) std::cerr << fault.text() << "\n";
+  if (!parsed.ok()) return 1;
+  play_on_loopback(parsed.config);
+  const auto seed = parse_seed(read_file(parsed.config.dataplane.hash_seed_file));
+  if (!seed) {
+    std::cerr << seed.error().text() << "\n";
+    return 1;
+  }
+  FakeSink sink;
+  FakeStats stats;
+  auto ports = describe(parsed.config);
+  auto control =
+      ControlPlane::start(std::move(parsed.config), *seed, sink, stats, std::move(ports));
+  if (!control) {
+    std::cerr << control.error().text() << "\n";
+    return 1;
+  }
+  running = control->get();
+  std::signal(SIGTERM, [](int) { running->stop(); });
+  std::thread input([&] {
+    std::string line;
+    while (std::getline(std::cin, line)) stats.take(line);
+  });
+  std::cout << "ready" << std::endl;
+  running->run();
+  control->reset();
+  input.detach();  // it sits in getline until the test closes its end
+  std::quick_exit(0);
+}
+
+}  // namespace
+}  // namespace holdfast
+
+int main(int argc, char** argv) {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("control"));
+  if (argc != 2) {
+    std::cerr << "usage: control_under_test CONFIG\n";
+    return 2;
+  }
+  return holdfast::run(argv[1]);
+}

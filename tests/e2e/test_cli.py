@@ -1,0 +1,567 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real `holdfast` against the real control plane with made-up counters (control_under_test), in
+a temporary folder, without root: what operators see, exit codes, drains, and clients that misbehave.
+"""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("HOLDFAST_BUILD", ROOT / "build"))
+HOLDFAST = BUILD / "ctrl" / "holdfast"
+CONTROL = BUILD / "tests" / "control_under_test"
+
+CONFIG = """
+[site]
+name = "test"
+[dataplane]
+ports = [{{name = "p0", vdev = "net_null0"}}]
+hash_seed_file = "seed"
+tunnel_source_v4 = "192.0.2.9"
+[control]
+socket = "{socket}"
+[[vip]]
+address = "203.0.113.10"
+[[vip]]
+address = "2001:db8::10"
+[[service]]
+name = "web"
+vips = ["203.0.113.10", "2001:db8::10"]
+ports = "{port}"
+pool = "web"
+[[service]]
+name = "dns"
+vips = ["203.0.113.10"]
+protocol = "udp"
+ports = "53"
+pool = "dns"
+[[pool]]
+name = "web"
+check = "connect"
+table_size = 1009
+backends = [
+  {{name = "b1", address = "192.0.2.1", next_hop = {{port = "p0", mac = "02:00:00:00:01:01", mtu = 1600}}}},
+  {{name = "b2", address = "192.0.2.2", next_hop = {{port = "p0", mac = "02:00:00:00:01:02", mtu = 1600}}}},
+  {{name = "b3", address = "192.0.2.3", weight = 0, next_hop = {{port = "p0", mac = "02:00:00:00:01:03", mtu = 1600}}}},
+]
+[[pool]]
+name = "dns"
+table_size = 1009
+backends = [
+  {{name = "b1", address = "192.0.2.1", next_hop = {{port = "p0", mac = "02:00:00:00:01:01"}}}},
+  {{address = "192.0.2.8", next_hop = {{port = "p0", mac = "02:00:00:00:01:08"}}}},
+]
+[[check]]
+name = "connect"
+kind = "tcp"
+interval = "100ms"
+timeout = "100ms"
+rise = 2
+fall = 2
+"""
+# control_under_test plays 192.0.2.N on 127.0.0.N.
+
+
+class Listener:
+    """Backends' port: accepts and closes, on all of 127/8 or on one address only."""
+
+    def __init__(self, address="0.0.0.0", port=0):
+        self.socket = socket.create_server((address, port), backlog=64)
+        self.port = self.socket.getsockname()[1]
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+
+    def _serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.socket.accept()[0].close()
+
+    def close(self):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+
+class Daemon:
+    """control_under_test with its folder."""
+
+    def __init__(self, port):
+        self.folder = tempfile.TemporaryDirectory(prefix="holdfast-cli-")
+        self.path = Path(self.folder.name)
+        self.socket = str(self.path / "run" / "holdfast.sock")
+        (self.path / "seed").write_text("00112233445566ff\n")
+        self.config = self.path / "holdfast.toml"
+        self.config.write_text(CONFIG.format(socket=self.socket, port=port))
+        self.log = (self.path / "log").open("w+")
+        self.process = subprocess.Popen(
+            [CONTROL, self.config], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=self.log, text=True, bufsize=1)
+        self.published = []
+        for line in self.process.stdout:
+            if line.strip() == "ready":
+                break
+            self.published.append(json.loads(line))
+        else:
+            raise AssertionError(self.logged())
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.published.append(json.loads(line))
+
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
+
+    def logged(self):
+        return (self.path / "log").read_text()
+
+    def run(self, *words, check=None, timeout=20):
+        result = subprocess.run([HOLDFAST, "--socket", self.socket, *words], capture_output=True,
+                                text=True, timeout=timeout)
+        if check is not None:
+            assert result.returncode == check, (words, result)
+        return result
+
+    def json(self, *words, check=0):
+        lines = self.run("--json", *words, check=check).stdout.splitlines()
+        return [json.loads(line) for line in lines]
+
+    def backend(self, pool, name):
+        rows = self.json("pool", "show", pool)[-1]["backends"]
+        return next(row for row in rows if row["name"] == name)
+
+    def wait_for(self, pool, name, state, seconds=5):
+        until = time.monotonic() + seconds
+        while (row := self.backend(pool, name))["state"] != state:
+            if time.monotonic() > until:
+                raise AssertionError(f"{pool}/{name} is not {state}: {row}\n{self.logged()}")
+            time.sleep(0.05)
+        return row
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.stdin.close()
+        code = self.process.wait(10)
+        self.process.stdout.close()
+        self.log.close()
+        self.folder.cleanup()
+        return code
+
+
+class WithDaemon(unittest.TestCase):
+    def setUp(self):
+        self.listener = Listener()
+        self.daemon = Daemon(self.listener.port)
+        self.daemon.wait_for("web", "b1", "eligible")
+        self.daemon.wait_for("web", "b2", "eligible")
+
+    def tearDown(self):
+        self.listener.close()
+        self.assertEqual(self.daemon.stop(), 0)
+
+
+class WhatOperatorsSee(WithDaemon):
+    def test_status_tells_how_the_daemon_is(self):
+        text = self.daemon.run("status", check=0).stdout
+        self.assertRegex(text, r"(?m)^site +test$")
+        self.assertRegex(text, r"(?m)^workers +1, 1 alive$")
+        self.assertRegex(text, r"(?m)^services +2$")
+        self.assertRegex(text, r"(?m)^hash seed +fingerprint [0-9a-f]{8}$")
+        self.assertRegex(text, r"(?m)^web +3 +2 +0 +1 +eligible$")
+        self.assertNotIn("112233445566ff", text + self.daemon.logged())
+        [status] = self.daemon.json("status")
+        self.assertEqual(status["pid"], self.daemon.process.pid)
+
+    def test_a_worker_that_stands_still_is_seen(self):
+        self.daemon.say("heartbeat off")
+        until = time.monotonic() + 8
+        while self.daemon.json("status")[0]["workers_alive"] == 1:
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.2)
+        self.assertIn("worker 0 has not moved", self.daemon.logged())
+
+    def test_services_are_listed_with_their_vips(self):
+        [result] = self.daemon.json("service", "list")
+        web, dns = result["services"]
+        self.assertEqual(web["vips"], ["203.0.113.10", "2001:db8::10"])
+        self.assertEqual((dns["protocol"], dns["ports"], dns["pool"]), ("udp", "53", "dns"))
+        text = self.daemon.run("service", "list", check=0).stdout.splitlines()
+        self.assertTrue(text[0].startswith("SERVICE  PROTOCOL  PORTS"))
+        self.assertTrue(text[2].startswith("dns      udp       53"))
+
+    def test_a_pool_shows_state_reason_share_and_flows(self):
+        for line in ("active 0 12", "embryonic 0 3", "new 0 99"):
+            self.daemon.say(line)
+        time.sleep(0.1)
+        [pool] = self.daemon.json("pool", "show", "web")
+        rows = {row["name"]: row for row in pool["backends"]}
+        self.assertEqual(rows["b3"]["state"], "weight_zero")
+        self.assertEqual(rows["b3"]["slots"], 0)
+        self.assertEqual(rows["b1"]["slots"] + rows["b2"]["slots"], 1009)
+        self.assertLessEqual(abs(rows["b1"]["slots"] - rows["b2"]["slots"]), 4)
+        self.assertEqual(pool["base_digest"], pool["effective_digest"])
+        self.assertRegex(pool["base_digest"], "^[0-9a-f]{16}$")
+        numbered = [row for row in self.all_backends() if row["active_flows"] == 12]
+        self.assertEqual([(row["embryonic"], row["new_flows"]) for row in numbered], [(3, 99)])
+        text = self.daemon.run("pool", "show", "web", check=0).stdout
+        self.assertRegex(text, r"(?m)^new flows go to +the eligible backends$")
+        self.assertRegex(text, r"(?m)^b3 +127\.0\.0\.3 +weight_zero ")
+        columns = {line.index(word) for line, word in zip(
+            text.splitlines()[-3:], ("eligible", "eligible", "weight_zero"))}
+        self.assertEqual(len(columns), 1, "columns are aligned:\n" + text)
+
+    def all_backends(self):
+        rows = []
+        for pool in ("web", "dns"):
+            rows += self.daemon.json("pool", "show", pool)[0]["backends"]
+        return rows
+
+    def test_counters_add_up_and_are_shown_to(self):
+        self.daemon.say("received 1000")
+        self.daemon.say("forwarded 990")
+        self.daemon.say("drop 16 10")
+        time.sleep(0.1)
+        [stats] = self.daemon.json("stats")
+        self.assertTrue(stats["identity"]["holds"])
+        self.assertEqual(stats["packets"]["dropped"], 10)
+        self.assertEqual(stats["steering"], [{"port": "p0", "to_workers": 7, "to_kernel": 3}])
+        text = self.daemon.run("stats", check=0).stdout
+        self.assertIn("every received packet is accounted for", text)
+        self.daemon.say("received 1001")
+        time.sleep(0.1)
+        self.assertIn("received - accounted for = 1", self.daemon.run("stats", check=0).stdout)
+
+    def test_drops_have_total_rate_and_meaning(self):
+        self.assertEqual(self.daemon.run("drops", check=0).stdout, "no packet was dropped\n")
+        for total in range(100, 600, 100):
+            self.daemon.say(f"drop 16 {total}")
+            time.sleep(0.5)
+        time.sleep(1)
+        [drops] = self.daemon.json("drops")
+        [row] = drops["reasons"]
+        self.assertEqual((row["reason"], row["total"]), ("unknown_port", 500))
+        self.assertGreater(row["per_second"], 10)
+        self.assertIn("no service has this protocol and port", row["meaning"])
+        self.assertGreater(len(self.daemon.json("drops", "--all")[0]["reasons"]), 20)
+
+    def test_an_unknown_name_is_answered_with_those_that_are_there(self):
+        result = self.daemon.run("pool", "show", "api", check=1)
+        self.assertIn('no pool "api": there is dns, web', result.stderr)
+        result = self.daemon.run("backend", "drain", "web/b9", check=1)
+        self.assertIn('no backend "b9" in pool web: there is b1, b2, b3', result.stderr)
+        result = self.daemon.run("backend", "enable", "b9", check=1)
+        self.assertIn('no backend "b9" in any pool: there is 127.0.0.8, b1, b2, b3', result.stderr)
+        [body] = self.daemon.json("backend", "enable", "api/b1", check=1)
+        self.assertEqual(body["error"]["code"], "not_found")
+
+
+class Checks(WithDaemon):
+    def test_a_backend_that_refuses_goes_down_and_comes_back(self):
+        port = self.listener.port
+        self.listener.close()
+        row = self.daemon.wait_for("web", "b1", "down")
+        self.assertIn("connection refused", row["reason"])
+        self.daemon.wait_for("web", "b2", "down")
+        [pool] = self.daemon.json("pool", "show", "web")
+        self.assertEqual(pool["new_flows_to"], "none")
+        self.assertIn("nobody", self.daemon.run("pool", "show", "web", check=0).stdout)
+        self.listener = Listener("127.0.0.2", port)
+        self.daemon.wait_for("web", "b2", "eligible")
+        self.assertEqual(self.daemon.backend("web", "b1")["state"], "down")
+        self.assertEqual(self.daemon.backend("web", "b2")["slots"], 1009)
+        log = self.daemon.logged()
+        self.assertRegex(log, r"backend web/b1 \(127\.0\.0\.1\): eligible -> down: .*refused")
+        self.assertRegex(log, r"backend web/b2 \(127\.0\.0\.2\): down -> eligible: ")
+
+    def test_checks_leave_no_connection_behind(self):
+        time.sleep(1)
+        port = f":{self.listener.port:04X}"
+        waiting = [line for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+                   if line.split()[2].endswith(port) and line.split()[3] == "06"]
+        self.assertEqual(waiting, [], "TIME_WAIT")
+
+
+class Drains(WithDaemon):
+    def follow(self, *words):
+        return subprocess.Popen(
+            [HOLDFAST, "--socket", self.daemon.socket, "--json", "backend", "drain", *words],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+
+    def number_of(self, pool, name):
+        """The backend's number, found by giving each number a count of its own."""
+        for number in range(8):
+            self.daemon.say(f"active {number} {100 + number}")
+        time.sleep(0.1)
+        active = self.daemon.backend(pool, name)["active_flows"]
+        for number in range(8):
+            self.daemon.say(f"active {number} 0")
+        return active - 100
+
+    def test_a_drain_tells_what_is_left_and_when_it_is_empty(self):
+        number = self.number_of("web", "b1")
+        self.daemon.say(f"active {number} 5")
+        time.sleep(0.1)
+        process = self.follow("web/b1")
+        first = json.loads(process.stdout.readline())
+        self.assertEqual(first["active_flows"], 5)
+        row = self.daemon.backend("web", "b1")
+        self.assertEqual((row["state"], row["slots"]), ("draining", 0))
+        self.assertEqual(self.daemon.backend("dns", "b1")["state"], "eligible")
+        second = json.loads(process.stdout.readline())
+        self.assertAlmostEqual(second["draining_seconds"], 1, delta=0.5)
+        self.daemon.say(f"active {number} 0")
+        rest = [json.loads(line) for line in process.stdout]
+        self.assertEqual(process.wait(5), 0)
+        process.stderr.close()
+        process.stdout.close()
+        self.assertTrue(rest[-1]["empty"])
+        self.assertGreater(rest[-1]["after_seconds"], 0.9)
+
+        text = self.daemon.run("backend", "enable", "web/b1", check=0).stdout
+        self.assertRegex(text, r"^web/b1: enabled, now eligible \(")
+        self.assertEqual(self.daemon.backend("web", "b1")["state"], "eligible")
+        self.assertRegex(self.daemon.logged(), r'uid \d+ \(pid \d+\) asks: backend drain .*web/b1')
+
+    def test_a_drain_in_text(self):
+        text = self.daemon.run("backend", "drain", "web/b1", check=0).stdout.splitlines()
+        self.assertEqual(text[0], "web/b1: draining for 0.0 s, 0 active flows left")
+        self.assertRegex(text[-1], r"^web/b1: empty after 0\.\d s$")
+
+    def test_waiting_ends_with_its_own_exit_code_and_the_drain_goes_on(self):
+        self.daemon.say(f"active {self.number_of('web', 'b1')} 3")
+        result = self.daemon.run("backend", "drain", "web/b1", "--wait-for", "300ms", check=5)
+        self.assertRegex(result.stderr, r"not empty after 0\.[34] s: 3 active flows are left")
+        self.assertEqual(self.daemon.backend("web", "b1")["state"], "draining")
+
+    def test_no_wait_returns_at_once(self):
+        self.daemon.say(f"active {self.number_of('web', 'b1')} 3")
+        start = time.monotonic()
+        text = self.daemon.run("backend", "drain", "web/b1", "--no-wait", check=0).stdout
+        self.assertLess(time.monotonic() - start, 0.5)
+        self.assertEqual(text, "web/b1: draining, 3 active flows left\n")
+        self.daemon.run("backend", "drain", "b1", "--no-wait", "--wait-for", "1s", check=2)
+
+    def test_a_client_that_leaves_cancels_nothing(self):
+        self.daemon.say(f"active {self.number_of('web', 'b1')} 3")
+        process = self.follow("web/b1")
+        process.stdout.readline()
+        process.kill()
+        process.communicate()
+        time.sleep(0.3)
+        self.assertEqual(self.daemon.backend("web", "b1")["state"], "draining")
+
+    def test_enabling_ends_the_wait_of_others(self):
+        self.daemon.say(f"active {self.number_of('web', 'b1')} 3")
+        process = self.follow("web/b1")
+        process.stdout.readline()
+        self.daemon.run("backend", "enable", "web/b1", check=0)
+        out, _ = process.communicate(timeout=5)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("ended by an enable", out)
+
+    def test_after_the_deadline_flows_that_are_left_do_not_stay(self):
+        self.daemon.say(f"active {self.number_of('web', 'b1')} 3")
+        text = self.daemon.run("backend", "drain", "web/b1", "--timeout", "700ms", check=0).stdout
+        self.assertRegex(text.splitlines()[-1], r"deadline passed after 0\.[78] s with 3 active")
+
+    def test_a_backend_alone_is_drained_in_all_its_pools(self):
+        self.daemon.run("backend", "drain", "127.0.0.1", "--no-wait", check=0)
+        for pool in ("web", "dns"):
+            self.assertEqual(self.daemon.backend(pool, "b1")["state"], "draining")
+        self.assertEqual(self.daemon.run("backend", "enable", "b1", check=0).stdout.count("enabled"), 2)
+
+    def test_draining_the_last_one_warns(self):
+        self.daemon.run("backend", "drain", "web/b1", "--no-wait", check=0)
+        text = self.daemon.run("backend", "drain", "web/b2", "--no-wait", check=0).stdout
+        self.assertIn("warning: pool web has no eligible backend left", text)
+        self.assertEqual(self.daemon.json("pool", "show", "web")[0]["new_flows_to"], "draining")
+
+    def test_no_slot_of_another_backend_moves(self):
+        self.daemon.wait_for("web", "b1", "eligible")
+        before = self.daemon.json("pool", "show", "web")[0]
+        self.daemon.run("backend", "drain", "web/b1", "--no-wait", check=0)
+        during = self.daemon.json("pool", "show", "web")[0]
+        self.daemon.run("backend", "enable", "web/b1", check=0)
+        after = self.daemon.json("pool", "show", "web")[0]
+        self.assertEqual(before["base_digest"], during["base_digest"])
+        self.assertNotEqual(before["effective_digest"], during["effective_digest"])
+        self.assertEqual(before["effective_digest"], after["effective_digest"])
+
+
+class BadClients(WithDaemon):
+    def connect(self):
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(self.daemon.socket)
+        client.settimeout(5)
+        return client
+
+    def test_garbage_gets_an_error_and_harms_nobody(self):
+        with self.connect() as client:
+            client.sendall(b"\x00\xff\xfe garbage\n[]\n{}\n" + b'{"v":1,"id":3,"command":"status"}\n')
+            with client.makefile("rb") as answers:
+                codes = [json.loads(answers.readline()).get("error", {}).get("code")
+                         for _ in range(4)]
+        self.assertEqual(codes, ["bad_request"] * 3 + [None])
+
+    def test_wrong_arguments_are_refused_by_name(self):
+        def ask(command, arguments):
+            with self.connect() as client:
+                client.sendall(json.dumps({"v": 1, "id": 1, "command": command,
+                                           "arguments": arguments}).encode() + b"\n")
+                return json.loads(client.makefile("rb").readline())["error"]
+        self.assertIn('has no argument "pol"', ask("pool show", {"pool": "web", "pol": 1})["message"])
+        self.assertIn('"pool" must be a text', ask("pool show", {"pool": ["web"]})["message"])
+        self.assertIn("needs POOL", ask("pool show", {})["message"])
+        self.assertIn("duration", ask("backend drain", {"backend": "b1", "timeout": "1"})["message"])
+        self.assertIn("duration", ask("backend drain", {"backend": "b1", "timeout": 1})["message"])
+        self.assertEqual(ask("reboot", {})["code"], "unknown_command")
+
+    def test_one_that_never_reads_stalls_nobody_and_is_dropped(self):
+        with self.connect() as silent:
+            silent.setblocking(False)
+            request = b'{"v":1,"id":1,"command":"stats"}\n'
+            sent = 0
+            with contextlib.suppress(OSError):
+                while sent < 4_000_000:
+                    sent += silent.send(request * 100)
+            worst = 0
+            until = time.monotonic() + 3
+            while time.monotonic() < until:
+                start = time.monotonic()
+                self.daemon.run("status", check=0)
+                worst = max(worst, time.monotonic() - start)
+                with contextlib.suppress(OSError):
+                    silent.send(request * 100)
+            self.assertLess(worst, 0.5)
+        self.assertIn("does not read its answers and is dropped", self.daemon.logged())
+
+    def test_a_hundred_at_once(self):
+        clients = [self.connect() for _ in range(100)]
+        for number, client in enumerate(clients):
+            client.sendall(b'{"v":1,"id":%d,"command":"pool show","arguments":{"pool":"web"}}\n' % number)
+        for number, client in enumerate(clients):
+            with client, client.makefile("rb") as answers:
+                self.assertEqual(json.loads(answers.readline())["id"], number)
+
+    def test_a_second_daemon_is_refused_in_one_sentence(self):
+        second = subprocess.run([CONTROL, self.daemon.config], stdin=subprocess.DEVNULL,
+                                capture_output=True, text=True, timeout=10)
+        self.assertEqual(second.returncode, 1)
+        [line] = second.stderr.splitlines()
+        self.assertIn(f"another holdfastd (pid {self.daemon.process.pid}) listens there", line)
+        self.daemon.run("status", check=0)
+
+    def test_the_loop_was_never_held(self):
+        for _ in range(20):
+            self.daemon.run("pool", "show", "web", check=0)
+            self.daemon.run("stats", check=0)
+        self.assertEqual(self.daemon.json("status")[0]["slow_callbacks"], 0, self.daemon.logged())
+
+
+class WithoutDaemon(unittest.TestCase):
+    def run_cli(self, *words, **options):
+        return subprocess.run([HOLDFAST, *words], capture_output=True, text=True, timeout=10, **options)
+
+    def test_no_daemon_is_one_clear_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/holdfast.sock"
+            result = self.run_cli("--socket", path, "status")
+            self.assertEqual(result.returncode, 3)
+            [line] = result.stderr.splitlines()
+            self.assertIn(f"no holdfastd is running: there is no socket {path}", line)
+            with socket.socket(socket.AF_UNIX) as dead:
+                dead.bind(path)
+            result = self.run_cli("--socket", path, "status")
+            self.assertEqual(result.returncode, 3)
+            [line] = result.stderr.splitlines()
+            self.assertIn(f"nobody listens on {path}", line)
+            result = self.run_cli("--json", "--socket", path, "drops")
+            self.assertEqual(result.returncode, 3)
+            self.assertEqual(json.loads(result.stdout)["error"]["code"], "no_daemon")
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can become somebody else")
+    def test_no_permission_is_one_clear_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/holdfast.sock"
+            os.chmod(folder, 0o755)
+            with socket.socket(socket.AF_UNIX) as live:
+                live.bind(path)
+                live.listen()
+                os.chmod(path, 0o660)
+                # The build may lie where the other user can not look: hand the program over open.
+                program = os.open(HOLDFAST, os.O_RDONLY)
+                result = subprocess.run([f"/proc/self/fd/{program}", "--socket", path, "status"],
+                                        capture_output=True, text=True, timeout=10, user=65534,
+                                        group=65534, extra_groups=[], pass_fds=[program])
+                os.close(program)
+        self.assertEqual(result.returncode, 4, result)
+        [line] = result.stderr.splitlines()
+        self.assertIn("no permission", line)
+
+    def test_a_daemon_that_vanishes_is_reported(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/holdfast.sock"
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(path)
+                server.listen()
+                threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()
+                result = self.run_cli("--socket", path, "status")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("closed the connection before it answered", result.stderr)
+
+    def test_wrong_use_is_exit_2(self):
+        for words in ([], ["status", "surplus"], ["pool"], ["pool", "show"], ["nope"],
+                      ["pool", "show", "a", "b"], ["status", "--nope"],
+                      ["backend", "drain", "b1", "--timeout", "5"]):
+            with self.subTest(words=words):
+                result = self.run_cli(*words)
+                self.assertEqual(result.returncode, 2, result)
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+
+    def test_every_command_has_help_with_an_example(self):
+        top = self.run_cli("--help")
+        self.assertEqual(top.returncode, 0)
+        for words in (["status"], ["service", "list"], ["pool", "show"], ["backend", "drain"],
+                      ["backend", "enable"], ["stats"], ["drops"], ["check"]):
+            with self.subTest(words=words):
+                result = self.run_cli(*words, "--help")
+                self.assertEqual(result.returncode, 0)
+                self.assertRegex(result.stdout, f"Example: holdfast {' '.join(words)}")
+                self.assertRegex(top.stdout, f"(?m)^ +{words[0]} ")
+
+    def test_check_needs_no_daemon(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "holdfast.toml")
+            path.write_text(CONFIG.format(socket="/nonexistent", port=80))
+            result = self.run_cli("check", str(path))
+            self.assertEqual(result.returncode, 0, result)
+            self.assertIn("note: hash_seed_file was not checked", result.stdout)
+            self.assertIn("good: VIPs 2, services 2, pools 2, backends 5", result.stdout)
+            Path(folder, "seed").write_text("not a seed")
+            self.assertEqual(self.run_cli("check", str(path)).returncode, 1)
+            Path(folder, "seed").write_text("0123456789abcdef\n")
+            self.assertEqual(self.run_cli("check", str(path)).stdout.count("\n"), 1)
+
+            text = path.read_text().replace("weight = 0", "weight = 5000").replace('"53"', '"x"')
+            path.write_text(text)
+            result = self.run_cli("check", str(path))
+            self.assertEqual(result.returncode, 1)
+            faults = [line for line in result.stderr.splitlines()
+                      if re.match(rf"{re.escape(str(path))}:\d+:\d+: ", line)]
+            self.assertEqual(len(faults), 2, result.stderr)
+            body = json.loads(self.run_cli("--json", "check", str(path)).stdout)
+            self.assertEqual([fault["line"] > 0 for fault in body["faults"]], [True, True])
+
+
+if __name__ == "__main__":
+    unittest.main()
