@@ -29,6 +29,8 @@ struct PoolTables {
   std::shared_ptr<const SlotTable> effective{};  // `base` itself while all take flows
   std::uint64_t base_digest = 0;
   std::uint64_t effective_digest = 0;
+  std::vector<std::uint32_t> base_slots{};  // owned by each of input.backends
+  std::vector<std::uint32_t> effective_slots{};
 };
 
 /// `previous` itself when the input is the same; its base when only takes_flows differs. `previous`

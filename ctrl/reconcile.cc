@@ -61,7 +61,7 @@ class Reconciler {
     const MembershipKey key{pool.name, backend.address};
     const Membership& membership = state_.memberships.at(key);
     const BackendNumber number = state_.backend_numbers.find(key).value();
-    const BackendPath path = path_of(pool, backend);
+    const BackendPath path = path_of(key, pool, backend);
     const BackendVerdict verdict = judge_backend({.weight = backend.weight,
                                                   .down_grace = pool.down_grace,
                                                   .appeared = membership.appeared,
@@ -107,7 +107,8 @@ class Reconciler {
     return since;
   }
 
-  BackendPath path_of(const PoolConfig& pool, const BackendConfig& backend) {
+  BackendPath path_of(const MembershipKey& key, const PoolConfig& pool,
+                      const BackendConfig& backend) {
     const Family family = backend.address.family();
     const auto& dataplane = config_.dataplane;
     const PathNeeds needs{
@@ -118,14 +119,14 @@ class Reconciler {
                            ? kIpv6MinimumMtu + tunnel_overhead(pool.encapsulation, family)
                            : 0u,
         .ports = state_.ports};
-    const auto known = previous_.last_known.find(backend.address);
+    const auto known = previous_.last_known.find(key);
     const ResolvedRoute* last_known =
         known == previous_.last_known.end() ? nullptr : &known->second;
     const ResolvedRoute current = current_route(backend);
     if (!current.next_hops.empty())
-      memory_.last_known[backend.address] = current;
+      memory_.last_known[key] = current;
     else if (last_known != nullptr)
-      memory_.last_known[backend.address] = *last_known;
+      memory_.last_known[key] = *last_known;
     return find_path(current, last_known, needs);
   }
 
@@ -175,14 +176,16 @@ class Reconciler {
                         previous == previous_.tables.end() ? nullptr : previous->second);
   }
 
-  void count_slots(const PoolTables& tables, PoolReport& report) const {
-    std::vector<std::uint32_t> base(snapshot_->backends.size());
-    std::vector<std::uint32_t> effective(snapshot_->backends.size());
-    for (const auto number : *tables.base) ++base[index_of(number)];
-    for (const auto number : *tables.effective) ++effective[index_of(number)];
+  /// Requires: `report` is of the pool and the backends of `tables`.
+  static void count_slots(const PoolTables& tables, PoolReport& report) {
+    const auto& numbers = tables.input.numbers;
+    std::map<BackendNumber, std::size_t> index;
+    for (std::size_t i = 0; i < numbers.size(); ++i) index.emplace(numbers[i], i);
     for (BackendReport& backend : report.backends) {
-      backend.base_slots = base[index_of(backend.number)];
-      backend.slots = effective[index_of(backend.number)];
+      const auto it = index.find(backend.number);
+      if (it == index.end()) continue;  // weight 0
+      backend.base_slots = tables.base_slots[it->second];
+      backend.slots = tables.effective_slots[it->second];
     }
   }
 

@@ -59,7 +59,7 @@ struct ReconcileMemory {
 
   std::uint64_t generation = 0;
   std::map<std::string, std::shared_ptr<const PoolTables>> tables{};  // by pool
-  std::map<IpAddress, ResolvedRoute> last_known{};                    // routes that had next hops
+  std::map<MembershipKey, ResolvedRoute> last_known{};                // routes that had next hops
   std::map<MembershipKey, StateSince> states{};
 };
 

@@ -40,9 +40,10 @@ struct BackendVerdict {
   Deadline next_deadline{};  // when this verdict changes if nothing else happens
 };
 
-/// A backend that has not been resolved yet gets this long before it counts as neigh_unresolved;
-/// until then it is unchecked, and mid-flow packets wait for it instead of moving to others.
-inline constexpr std::chrono::seconds kFirstResolution{10};
+/// A backend whose next hop has not been resolved yet gets this long before it counts as
+/// neigh_unresolved: the kernel's own three neighbour probes of a second each. Until then it is
+/// unchecked, and mid-flow packets wait for it instead of moving to others.
+inline constexpr std::chrono::seconds kFirstResolution{3};
 
 /// The state is the first of these that holds: unchecked, neigh_unresolved, down, next_hop_lost,
 /// path_too_small, draining, weight_zero, eligible. So `draining` says that nothing worse is known,

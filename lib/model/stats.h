@@ -105,6 +105,7 @@ struct SteeringStats {
   std::string port;
   std::uint64_t to_workers = 0;
   std::uint64_t to_kernel = 0;
+  std::uint64_t no_socket = 0;  // for a VIP, on a queue without a worker (yet): dropped there
 };
 
 struct DataPlaneStats {

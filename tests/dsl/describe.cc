@@ -7,11 +7,11 @@
 
 namespace holdfast::dsl {
 
-namespace {
-
 std::string hex(std::span<const std::uint8_t> bytes) {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
+
+namespace {
 
 std::string flag_names(std::uint8_t flags) {
   constexpr std::string_view kNames[]{"Fin", "Syn", "Rst", "Psh", "Ack"};

@@ -17,6 +17,9 @@ namespace holdfast::dsl {
 [[nodiscard]] std::string describe(const Packet& packet);
 [[nodiscard]] std::string describe(std::span<const std::uint8_t> frame);
 
+/// "0a0b0c"
+[[nodiscard]] std::string hex(std::span<const std::uint8_t> bytes);
+
 /// A line for scapy that rebuilds the frame.
 [[nodiscard]] std::string scapy_line(std::span<const std::uint8_t> frame);
 

@@ -29,6 +29,14 @@ void require_identity(const PacketCounters& c) {
       "the counter identity of transmitted packets does not hold", c);
 }
 
+/// lib/model/stats.h: every entry that was inserted is still there or left in one way.
+void require_identity(const FlowTableCounters& c) {
+  if (c.inserted == c.embryonic + c.established + c.closing + c.expired + c.evicted_embryonic +
+                        c.evicted_stale + c.gone + c.handed_over)
+    return;
+  throw std::logic_error("entries of the flow table came or went without being counted");
+}
+
 /// The one reason that was counted between two readings.
 DropReason only_reason(const PacketCounters& before, const PacketCounters& after) {
   int found = -1;
@@ -53,10 +61,6 @@ void require_order(const std::vector<TestIo::Fate>& fates) {
   }
 }
 
-FlowCounters as_counters(const FlowContext::Traffic& traffic) {
-  return {.packets = traffic.packets.read(), .bytes = traffic.bytes.read()};
-}
-
 }  // namespace
 
 Handled sent(const Packet& packet, std::uint8_t port) {
@@ -68,7 +72,8 @@ Handled to_kernel(const Packet& packet) {
 Handled dropped(DropReason reason) { return {.kind = Handled::Kind::dropped, .reason = reason}; }
 
 LbUnderTest::LbUnderTest(std::vector<ServiceSpec> services, Options options)
-    : services_(std::move(services)),
+    : flows(options.flows),
+      services_(std::move(services)),
       worker_({.io = io,
                .flows = flows,
                .counters = *counters_,
@@ -85,16 +90,12 @@ BackendSpec& LbUnderTest::backend(Ip address) {
   throw std::invalid_argument("no backend " + address.text());
 }
 
-FlowCounters LbUnderTest::traffic_of_backend(Ip address) const {
+BackendNumber LbUnderTest::number_of(Ip address) const {
   const auto& backends = snapshot_->backends;
   const auto found =
       std::ranges::find(backends, static_cast<IpAddress>(address), &Backend::address);
   if (found == backends.end()) throw std::invalid_argument("no backend " + address.text());
-  return as_counters(flows.backends[static_cast<std::size_t>(found - backends.begin())]);
-}
-
-FlowCounters LbUnderTest::traffic_of_service(std::size_t index) const {
-  return as_counters(flows.services.at(index));
+  return static_cast<BackendNumber>(found - backends.begin());
 }
 
 Handled LbUnderTest::handle(std::span<const std::uint8_t> frame, const MbufShape& shape) {
@@ -115,6 +116,7 @@ std::vector<Handled> LbUnderTest::poll() {
   const unsigned received = worker_.poll_once(*snapshot_, time);
   const PacketCounters after = counters();
   require_identity(after);
+  require_identity(flows.table_counters());
   require(after.received == before.received + received, "received was not counted", after);
 
   auto fates = io.take_fates();

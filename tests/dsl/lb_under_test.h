@@ -37,6 +37,7 @@ class LbUnderTest {
  public:
   struct Options {
     std::uint32_t icmp_relay_rate = 1000;
+    FlowOptions flows{.capacity = 10'000};
   };
 
   explicit LbUnderTest(std::vector<ServiceSpec> services, Options options);
@@ -66,13 +67,17 @@ class LbUnderTest {
     return counters().dropped[static_cast<std::size_t>(reason)];
   }
 
-  /// Packets and inner bytes forwarded.
-  [[nodiscard]] FlowCounters traffic_of_backend(Ip address) const;
-  [[nodiscard]] FlowCounters traffic_of_service(std::size_t index) const;
+  [[nodiscard]] BackendNumber number_of(Ip backend) const;
+  [[nodiscard]] FlowCounters counters_of_backend(Ip address) const {
+    return flows.backend_counters(number_of(address));
+  }
+  [[nodiscard]] FlowCounters counters_of_service(std::size_t index) const {
+    return flows.service_counters(static_cast<ServiceNumber>(index));
+  }
 
   Instant time = std::chrono::hours(1);
   TestIo io{};
-  FlowContext flows{};
+  FlowContext flows;
 
  private:
   std::vector<Handled> poll();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/dsl/services.h"
 
+#include <algorithm>
+
 #include "lib/maglev/maglev.h"
 
 namespace holdfast::dsl {
@@ -50,19 +52,23 @@ Pool build_pool(Snapshot& snapshot, const ServiceSpec& service, PoolNumber numbe
   std::vector<MaglevBackend> members;
   std::vector<BackendNumber> numbers;
   std::vector<bool> eligible;
+  std::vector<bool> draining;
   for (const BackendSpec& spec : service.backends) {
     const Backend backend = add_backend(snapshot, spec, service, number);
     if (backend.present) {
       members.push_back({spec.address, spec.weight});
       numbers.push_back(number_of<BackendNumber>(snapshot.backends.size()));
       eligible.push_back(backend.eligible());
+      draining.push_back(backend.state == BackendState::draining);
     }
     snapshot.backends.push_back(backend);
   }
   const MaglevTable base = build_maglev(members, seed, kTableSize);
+  const bool draining_only = std::ranges::find(eligible, true) == eligible.end();
   return {.present = true,
           .base = numbered(base, numbers),
-          .effective = numbered(overlay_maglev(base, members, eligible, seed), numbers)};
+          .effective = numbered(
+              overlay_maglev(base, members, draining_only ? draining : eligible, seed), numbers)};
 }
 
 }  // namespace

@@ -70,9 +70,8 @@ TEST_CASE("the outer header on the wire, byte for byte") {
   REQUIRE(handled.frame.size() == 14 + 20 + 40);
   // The inner packet has 20 + 20 bytes; sum of the words but the checksum: 0x4500 + 0x003c +
   // 0x4000 + 0x4004 + 0xc000 + 0x0201 + 0xc000 + 0x0215 = 0x24956 -> 0x4958, complement 0xb6a7.
-  const Bytes expected{0x45, 0x00, 0x00, 0x3c, 0x00, 0x00, 0x40, 0x00, 0x40, 0x04,
-                       0xb6, 0xa7, 192,  0,    2,    1,    192,  0,    2,    21};
-  CHECK(Bytes(handled.frame.begin() + 14, handled.frame.begin() + 34) == expected);
+  CHECK(hex(std::span(handled.frame).subspan(14, 20)) ==
+        "4500003c000040004004b6a7c0000201c0000215");
 }
 
 TEST_CASE("UDP is tunnelled like TCP") {
@@ -310,8 +309,8 @@ TEST_CASE("what was forwarded is counted for the service and the backend, in inn
   CHECK(counters.forwarded == 3);
   CHECK(counters.forwarded_bytes == 3 * (frame + 20));
   CHECK(counters.transmitted == 3);
-  CHECK(lb.traffic_of_backend("192.0.2.21").packets == 3);
-  CHECK(lb.traffic_of_backend("192.0.2.21").bytes == 3 * 40);
-  CHECK(lb.traffic_of_service(0).packets == 3);
-  CHECK(lb.traffic_of_service(0).bytes == 3 * 40);
+  CHECK(lb.counters_of_backend("192.0.2.21").packets == 3);
+  CHECK(lb.counters_of_backend("192.0.2.21").bytes == 3 * 40);
+  CHECK(lb.counters_of_service(0).packets == 3);
+  CHECK(lb.counters_of_service(0).bytes == 3 * 40);
 }

@@ -104,7 +104,7 @@ TEST_CASE("every row of the table of backend states") {
       {"not yet checked: placed flows stay",
        {.health = not_checked()}, unchecked, true, true, kNever},
       {"just started, checked, next hop still being resolved: counts as not yet checked",
-       {.path = PathState::never, .now = kStart + 1s}, unchecked, true, true, kStart + 10s},
+       {.path = PathState::never, .now = kStart + 1s}, unchecked, true, true, kStart + 3s},
       {"just started, next hop still being resolved, but the check failed",
        {.health = gone_down(), .path = PathState::never, .now = kEvent}, neigh_unresolved,
        true, false, kEvent + 10s},

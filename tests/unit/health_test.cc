@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ctrl/state/health.h"
 
+#include <string_view>
+#include <tuple>
+#include <vector>
+
 #include "tests/catch.h"
 
 using namespace holdfast;

@@ -105,12 +105,12 @@ MaglevTable populate_plainly(std::span<const MaglevCandidate> candidates, std::u
   MaglevTable table(size, kFree);
   for (std::uint32_t filled = 0; filled < size;) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      const auto& [offset, skip, weight] = candidates[i];
-      gains[i] += weight;
+      const MaglevCandidate& self = candidates[i];
+      gains[i] += self.weight;
       if (gains[i] < heaviest) continue;
       gains[i] -= heaviest;
       if (got[i] == shares[i]) continue;
-      const auto wanted = [&] { return (offset + next[i] * skip) % size; };
+      const auto wanted = [&] { return (self.offset + next[i] * self.skip) % size; };
       while (table[wanted()] != kFree) ++next[i];
       table[wanted()] = static_cast<std::uint16_t>(i);
       ++got[i];

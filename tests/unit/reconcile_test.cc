@@ -1,117 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/reconcile.h"
-
+// Which backends take new flows, and which tables come out.
 #include <algorithm>
-#include <functional>
 
+#include "ctrl/reconcile.h"
 #include "tests/catch.h"
+#include "tests/unit/plane.h"
 
 using namespace holdfast;
-using namespace std::chrono_literals;
-
-namespace {
-
-IpAddress ip(std::string_view text) { return IpAddress::parse(text).value(); }
-
-const IpAddress kA = ip("10.1.0.1");
-const IpAddress kB = ip("10.1.0.2");
-const IpAddress kC = ip("10.1.0.3");
-const IpAddress kSource = ip("10.1.0.254");
-
-ResolvedRoute by_eth0(std::uint8_t mac, std::uint16_t mtu = 1500) {
-  return {.next_hops = {{.port = PortNumber{0},
-                         .mtu = mtu,
-                         .source = {{2, 0, 0, 0, 0, 254}},
-                         .destination = {{2, 0, 0, 0, 0, mac}}}},
-          .tunnel_source = kSource};
-}
-
-BackendConfig backend(std::string name, const IpAddress& address) {
-  BackendConfig config;
-  config.name = std::move(name);
-  config.address = address;
-  return config;
-}
-
-PoolConfig pool(std::string name, std::vector<BackendConfig> backends) {
-  PoolConfig config;
-  config.name = std::move(name);
-  config.table_size = 251;
-  config.check = "tcp";
-  config.backends = std::move(backends);
-  return config;
-}
-
-ServiceConfig service(std::string name, std::string pool_name, std::string_view vip = "192.0.2.1",
-                      std::uint16_t port = 443) {
-  ServiceConfig config;
-  config.name = std::move(name);
-  config.vips = {ip(vip)};
-  config.ports = {port, port};
-  config.pool = std::move(pool_name);
-  return config;
-}
-
-/// Pool "web" with A, B and C behind 192.0.2.1:443, checked with rise 3 and fall 2.
-Config web_config() {
-  Config config;
-  config.vips = {{ip("192.0.2.1")}};
-  config.services = {service("https", "web")};
-  config.pools = {pool("web", {backend("a", kA), backend("b", kB), backend("c", kC)})};
-  config.checks.resize(1);
-  config.checks[0].name = "tcp";
-  config.checks[0].rise = 3;
-  config.checks[0].fall = 2;
-  return config;
-}
-
-PortDescription port(std::string name) {
-  PortDescription description;
-  description.name = std::move(name);
-  description.mac = {{2, 0, 0, 0, 1, 1}};
-  return description;
-}
-
-/// A control plane without I/O. All backends are resolved; none is checked yet.
-struct Plane {
-  Config config = web_config();
-  RuntimeState state{.routes = {{kA, by_eth0(1)}, {kB, by_eth0(2)}, {kC, by_eth0(3)}},
-                     .ports = {port("eth0")}};
-  Instant now = 100s;
-  Reconciled last{};
-
-  Plane() { follow(); }
-
-  void follow() { REQUIRE(follow_config(state, config, now)); }
-  Plane& run() {
-    last = reconcile(config, HashSeed{42}, state, last.memory, now);
-    return *this;
-  }
-  Membership& member(const IpAddress& address, std::string pool_name = "web") {
-    return state.memberships.at({std::move(pool_name), address});
-  }
-  void up(const IpAddress& address) {
-    for (int i = 0; i < 3; ++i) member(address).health.on_success(now);
-  }
-  void down(const IpAddress& address) {
-    for (int i = 0; i < 2; ++i) member(address).health.on_failure(now, "refused");
-  }
-  Plane& all_up() {
-    for (const auto& [key, membership] : state.memberships) up(key.address);
-    return run();
-  }
-  [[nodiscard]] const Backend& published(const IpAddress& address) const {
-    return last.snapshot->backends[index_of(report(address).number)];
-  }
-  [[nodiscard]] const BackendReport& report(const IpAddress& address) const {
-    for (const auto& candidate : last.pools[0].backends)
-      if (candidate.address == address) return candidate;
-    throw std::runtime_error("no such backend");
-  }
-  [[nodiscard]] const Pool& web() const { return last.snapshot->pools[0]; }
-};
-
-}  // namespace
+using namespace holdfast::plane;
 
 TEST_CASE("with all backends up the effective table is the base itself") {
   Plane plane;
@@ -267,6 +163,13 @@ TEST_CASE("when only draining backends are left, new flows go to them") {
     plane.run();
     CHECK(plane.report(kB).slots == 251);
   }
+  SECTION("and not when all of them have weight 0: then there is no backend") {
+    for (auto& config : plane.config.pools[0].backends) config.weight = 0;
+    plane.follow();
+    plane.run();
+    CHECK(plane.report(kA).state == BackendState::draining);
+    CHECK(plane.last.pools[0].placement == PoolPlacement::none);
+  }
   SECTION("an eligible one takes them back") {
     plane.up(kC);
     plane.run();
@@ -309,140 +212,6 @@ TEST_CASE("since is when the state began, through any number of reconciles") {
   CHECK(plane.report(kB).since == 100s);
 }
 
-TEST_CASE("a next hop that is lost keeps the last known one, and takes no new flows") {
-  Plane plane;
-  plane.all_up();
-  plane.state.routes[kA] = {.problem = "10.1.0.1 does not answer on eth0"};
-  for (int i = 0; i < 3; ++i) {
-    plane.run();
-    const auto& sent = plane.published(kA);
-    CHECK(sent.state == BackendState::next_hop_lost);
-    CHECK(sent.tunnel_source == kSource);
-    REQUIRE(sent.next_hop_count == 1);
-    CHECK(plane.last.snapshot->next_hops[sent.first_next_hop].destination.bytes[5] == 1);
-    CHECK(plane.report(kA).reason == "next hop lost: 10.1.0.1 does not answer on eth0");
-    CHECK(plane.report(kA).slots == 0);
-  }
-  plane.state.routes[kA] = by_eth0(9);
-  plane.run();
-  CHECK(plane.published(kA).state == BackendState::eligible);
-  CHECK(plane.last.snapshot->next_hops[plane.published(kA).first_next_hop].destination.bytes[5] ==
-        9);
-}
-
-TEST_CASE("a next hop that was never resolved: not eligible, nothing to send by") {
-  Plane plane;
-  plane.state.routes[kA] = {.problem = "no route"};
-  plane.state.routes.erase(kB);
-  plane.all_up();
-  CHECK(plane.published(kA).state == BackendState::unchecked);  // still being resolved
-  CHECK(plane.last.next_deadline == plane.now + 10s);
-  plane.now += 10s;
-  plane.run();
-  CHECK(plane.published(kA).state == BackendState::neigh_unresolved);
-  CHECK(plane.published(kA).next_hop_count == 0);
-  CHECK(plane.report(kA).reason == "next hop never resolved: no route");
-  CHECK(plane.report(kB).state == BackendState::neigh_unresolved);
-  CHECK(plane.report(kC).slots == 251);
-}
-
-TEST_CASE("each backend's next hops lie together") {
-  Plane plane;
-  auto two = by_eth0(11);
-  two.next_hops.push_back(by_eth0(12).next_hops[0]);
-  plane.state.routes[kB] = two;
-  plane.all_up();
-  const auto& hops = plane.last.snapshot->next_hops;
-  REQUIRE(hops.size() == 4);
-  const auto& sent = plane.published(kB);
-  REQUIRE(sent.next_hop_count == 2);
-  CHECK(hops[sent.first_next_hop].destination.bytes[5] == 11);
-  CHECK(hops[sent.first_next_hop + 1].destination.bytes[5] == 12);
-  CHECK(hops[plane.published(kC).first_next_hop].destination.bytes[5] == 3);
-}
-
-TEST_CASE("the tunnel source is the configured one of the backend's family, else the interface's") {
-  Plane plane;
-  plane.config.dataplane.tunnel_source_v6 = ip("2001:db8::f");
-  plane.all_up();
-  CHECK(plane.published(kA).tunnel_source == kSource);
-  plane.config.dataplane.tunnel_source_v4 = ip("10.9.9.9");
-  plane.run();
-  CHECK(plane.published(kA).tunnel_source == ip("10.9.9.9"));
-}
-
-TEST_CASE("without any tunnel source a backend is not eligible, and the reason says what to do") {
-  Plane plane;
-  plane.state.routes[kA].tunnel_source = {};
-  plane.now += 1min;
-  plane.all_up();
-  CHECK(plane.published(kA).state == BackendState::neigh_unresolved);
-  CHECK(plane.published(kA).next_hop_count == 0);
-  CHECK(plane.report(kA).reason ==
-        "next hop never resolved: no IPv4 source for the tunnel: set tunnel_source_v4, or give "
-        "eth0 an IPv4 address");
-}
-
-TEST_CASE("a fixed next hop of the configuration needs no kernel route") {
-  Plane plane;
-  plane.state.ports = {port("eth0"), port("pcap1")};
-  plane.config.dataplane.tunnel_source_v4 = kSource;
-  auto& fixed = plane.config.pools[0].backends[0];
-  fixed.next_hop =
-      StaticNextHop{.port = "pcap1", .mac = {{2, 0, 0, 0, 9, 9}}, .vlan = 7, .mtu = 1400};
-  plane.state.routes.erase(kA);
-  plane.all_up();
-  CHECK(plane.published(kA).state == BackendState::eligible);
-  const auto& hop = plane.last.snapshot->next_hops[plane.published(kA).first_next_hop];
-  CHECK(hop.port == PortNumber{1});
-  CHECK(hop.vlan == 7);
-  CHECK(hop.mtu == 1400);
-  CHECK(hop.source == plane.state.ports[1].mac);
-  CHECK(hop.destination == fixed.next_hop->mac);
-}
-
-TEST_CASE("a way that can not carry 1280 bytes of IPv6 is not for pools of IPv6 services") {
-  Plane plane;
-  plane.config.vips.push_back({ip("2001:db8::1")});
-  plane.config.services.push_back(service("https6", "web", "2001:db8::1"));
-  plane.config.pools.push_back(pool("old", {backend("a", kA)}));
-  plane.config.services.push_back(service("http", "old", "192.0.2.1", 80));
-  SECTION("an IPv4 tunnel adds 20 bytes") {
-    plane.state.routes[kA] = by_eth0(1, 1299);
-    plane.state.routes[kB] = by_eth0(2, 1300);
-  }
-  SECTION("the smallest of several next hops decides") {
-    plane.state.routes[kA].next_hops.push_back(by_eth0(4, 1299).next_hops[0]);
-  }
-  plane.follow();
-  plane.up(kA);
-  plane.member(kA, "old").health.on_success(plane.now);
-  plane.up(kB);
-  plane.run();
-  CHECK(plane.report(kA).state == BackendState::path_too_small);
-  CHECK(plane.report(kA).reason ==
-        "path too small for IPv6: the MTU by eth0 is 1299, 1300 are needed");
-  CHECK(plane.report(kA).slots == 0);
-  CHECK(plane.published(kA).keeps_tcp);
-  CHECK(plane.report(kB).state == BackendState::eligible);
-  CHECK(plane.last.pools[1].backends[0].state == BackendState::eligible);  // IPv4 only
-}
-
-TEST_CASE("an IPv6 tunnel adds 40 bytes") {
-  Plane plane;
-  const IpAddress six = ip("2001:db8:1::1");
-  plane.config.services[0].vips.push_back(ip("2001:db8::1"));
-  plane.config.pools[0].backends = {backend("six", six)};
-  plane.state.routes[six] = by_eth0(6, 1319);
-  plane.state.routes[six].tunnel_source = ip("2001:db8:1::f");
-  plane.follow();
-  plane.all_up();
-  CHECK(plane.report(six).state == BackendState::path_too_small);
-  plane.state.routes[six].next_hops[0].mtu = 1320;
-  plane.run();
-  CHECK(plane.report(six).state == BackendState::eligible);
-}
-
 TEST_CASE("services get their numbers, pools and rules") {
   Plane plane;
   plane.config.vips.push_back({ip("192.0.2.99")});
@@ -471,84 +240,6 @@ TEST_CASE("services get their numbers, pools and rules") {
   CHECK(look("192.0.2.1", IpProtocol::tcp, 80) == kNoService);
   CHECK(snapshot.service_table.is_vip(ip("192.0.2.99")));
   CHECK(plane.published(kA).pool == PoolNumber{0});
-}
-
-TEST_CASE("an apply keeps health, drain and number of what it does not concern") {
-  Plane plane;
-  plane.all_up();
-  plane.member(kA).drain.start(plane.now, std::nullopt);
-  plane.down(kB);
-  plane.run();
-  const auto before = plane.last.pools[0].backends;
-  plane.now += 1s;
-  plane.config.pools[0].backends.push_back(backend("d", ip("10.1.0.4")));
-  std::reverse(plane.config.pools[0].backends.begin(), plane.config.pools[0].backends.end());
-  plane.follow();
-  plane.run();
-  for (const auto& was : before) {
-    CHECK(plane.report(was.address).state == was.state);
-    CHECK(plane.report(was.address).number == was.number);
-    CHECK(plane.report(was.address).since == was.since);
-  }
-  CHECK(plane.report(ip("10.1.0.4")).state == BackendState::unchecked);
-}
-
-TEST_CASE("a removed backend is absent from the snapshot, and its number is not reused at once") {
-  Plane plane;
-  plane.all_up();
-  const auto number = plane.report(kA).number;
-  plane.config.pools[0].backends.erase(plane.config.pools[0].backends.begin());
-  plane.follow();
-  plane.run();
-  CHECK(plane.last.snapshot->backend(number) == nullptr);
-  CHECK(std::count(plane.web().base->begin(), plane.web().base->end(), number) == 0);
-
-  plane.config.pools[0].backends.push_back(backend("d", ip("10.1.0.4")));
-  plane.follow();
-  plane.run();
-  CHECK(plane.report(ip("10.1.0.4")).number != number);
-  CHECK(plane.last.snapshot->backend(number) == nullptr);
-}
-
-TEST_CASE("a backend that returns is checked afresh and its drain is forgotten") {
-  Plane plane;
-  plane.all_up();
-  plane.member(kA).drain.start(plane.now, std::nullopt);
-  const auto backends = plane.config.pools[0].backends;
-  plane.config.pools[0].backends.erase(plane.config.pools[0].backends.begin());
-  plane.follow();
-  plane.config.pools[0].backends = backends;
-  plane.follow();
-  plane.run();
-  CHECK(plane.report(kA).state == BackendState::unchecked);
-}
-
-TEST_CASE("when a pool's check is removed its backends come up, when it is added they stay up") {
-  Plane plane;
-  plane.down(kA);
-  plane.config.pools[0].check.clear();
-  plane.follow();
-  plane.run();
-  CHECK(plane.report(kA).state == BackendState::eligible);
-  plane.config.pools[0].check = "tcp";
-  plane.follow();
-  plane.run();
-  CHECK(plane.report(kA).state == BackendState::eligible);
-  plane.down(kA);
-  plane.run();
-  CHECK(plane.report(kA).state == BackendState::down);
-}
-
-TEST_CASE("more backends than numbers: the configuration is refused and nothing changes") {
-  Plane plane;
-  plane.all_up();
-  const auto held = plane.state.memberships.size();
-  Config huge = plane.config;
-  for (std::uint32_t i = 0; i < kMaxNumbers; ++i)
-    huge.pools[0].backends.push_back(backend("", IpAddress::v4(Be32::from_host(0x0b000000u + i))));
-  CHECK_FALSE(follow_config(plane.state, huge, plane.now));
-  CHECK(plane.state.memberships.size() == held);
-  CHECK(plane.state.backend_numbers.limit() == 3);
 }
 
 TEST_CASE("two load balancers with the same configuration in another order have equal digests") {

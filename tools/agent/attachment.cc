@@ -21,7 +21,8 @@ struct Running {
 };
 
 Result<Running> running_on(int interface_index) {
-  LIBBPF_OPTS(bpf_xdp_query_opts, query);
+  bpf_xdp_query_opts query{};
+  query.sz = sizeof(query);
   if (const int result = bpf_xdp_query(interface_index, 0, &query); result != 0)
     return system_failure("cannot ask the interface for its XDP program", -result);
   switch (query.attach_mode) {
@@ -85,6 +86,22 @@ Result<std::optional<PinnedLink>> link_behind(const PinFolder& folder, const Run
   return std::nullopt;
 }
 
+/// Where a pinned link does its work, as seen from this network namespace.
+struct Place {
+  std::string interface;  // its name now, or the pinned one if it does not run here
+  bool running = false;
+  XdpMode mode = XdpMode::native;
+};
+
+Result<Place> place_of(const PinnedLink& pinned) {
+  auto name = interface_name(pinned.interface_index);
+  if (name.empty()) return Place{pinned.pinned_name};
+  const auto running = running_on(pinned.interface_index);
+  if (!running) return tl::unexpected(running.error());
+  if (running->program_id != pinned.program_id) return Place{pinned.pinned_name};
+  return Place{std::move(name), true, running->mode};
+}
+
 Error foreign_program(const PinFolder& folder, const std::string& interface, std::uint32_t id) {
   const auto program = open_program(id);
   const auto name = program ? program_name(*program) : std::string();
@@ -104,7 +121,8 @@ void remove_pin(const PinFolder& folder, const std::string& pinned_name) {
 }
 
 Result<UniqueFd> create_link(const UniqueFd& program, int interface_index, XdpMode mode) {
-  LIBBPF_OPTS(bpf_link_create_opts, options);
+  bpf_link_create_opts options{};
+  options.sz = sizeof(options);
   options.flags = mode == XdpMode::native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
   UniqueFd link(bpf_link_create(program.get(), interface_index, BPF_XDP, &options));
   if (!link.valid()) return system_failure(fmt::format("{} XDP was refused", name_of(mode)), errno);
@@ -200,24 +218,19 @@ Result<std::vector<Attachment>> list_attachments(const PinFolder& folder) {
   if (!all) return tl::unexpected(all.error());
   std::vector<Attachment> result;
   for (const auto& pinned : *all) {
-    Attachment entry;
-    entry.interface = entry.pinned_name = pinned.pinned_name;
-    entry.interface_index = pinned.interface_index;
-    entry.program_id = pinned.program_id;
-    if (auto name = interface_name(pinned.interface_index); !name.empty()) {
-      const auto running = running_on(pinned.interface_index);
-      entry.running = running && running->program_id == pinned.program_id;
-      if (entry.running) {
-        entry.interface = std::move(name);
-        entry.mode = running->mode;
-      }
-    }
+    const auto place = place_of(pinned);
+    if (!place) return tl::unexpected(place.error());
     const auto program = open_program(pinned.program_id);
     if (!program) return tl::unexpected(program.error());
     auto state = read_program(*program);
     if (!state) return tl::unexpected(state.error());
-    entry.state = std::move(*state);
-    result.push_back(std::move(entry));
+    result.push_back({.interface = place->interface,
+                      .pinned_name = pinned.pinned_name,
+                      .running = place->running,
+                      .interface_index = pinned.interface_index,
+                      .mode = place->mode,
+                      .program_id = pinned.program_id,
+                      .state = std::move(*state)});
   }
   return result;
 }
@@ -226,24 +239,25 @@ Result<void> detach(const PinFolder& folder, const std::string& interface) {
   const auto all = all_pinned(folder);
   if (!all) return tl::unexpected(all.error());
   const auto interface_here = find_interface(interface);
-  const auto running =
-      interface_here ? running_on(interface_here->index) : Result<Running>(Running{});
-  if (!running) return tl::unexpected(running.error());
   for (const auto& pinned : *all) {
-    const bool runs_here = running->program_id != 0 && pinned.program_id == running->program_id;
-    // An entry of that name whose interface is gone, or of a renamed one, is meant too, unless
-    // another interface has taken over the name.
-    const bool is_left_over =
-        pinned.pinned_name == interface && (pinned.interface_index == 0 || !interface_here);
-    if (!runs_here && !is_left_over) continue;
+    const auto place = place_of(pinned);
+    if (!place) return tl::unexpected(place.error());
+    if (place->interface != interface) continue;
+    // An entry that runs in another network namespace is not meant by the name of an interface
+    // here.
+    if (!place->running && pinned.interface_index != 0 && interface_here) continue;
     // Closing the last descriptor would do too, but later: at the kernel's leisure.
-    if (const int result = bpf_link_detach(pinned.link.get()); result != 0 && result != -ENOLINK)
+    if (const int result = bpf_link_detach(pinned.link.get()); result != 0)
       return system_failure(fmt::format("cannot detach {}", interface), -result);
     remove_pin(folder, pinned.pinned_name);
     return {};
   }
-  if (running->program_id != 0)
-    return tl::unexpected(foreign_program(folder, interface, running->program_id));
+  if (interface_here) {
+    const auto running = running_on(interface_here->index);
+    if (!running) return tl::unexpected(running.error());
+    if (running->program_id != 0)
+      return tl::unexpected(foreign_program(folder, interface, running->program_id));
+  }
   return fail(fmt::format("nothing is attached to {}", interface), {}, "not_found");
 }
 

@@ -14,10 +14,6 @@
 
 namespace holdfast::agent {
 
-/// An interface's name as a name in a bpffs, where no dot may be: "eth0.100" becomes "eth0%2e100".
-[[nodiscard]] std::string to_pin_name(std::string_view interface);
-[[nodiscard]] std::string from_pin_name(std::string_view pin_name);
-
 class PinFolder {
  public:
   static constexpr const char* kDefault = "/sys/fs/bpf/holdfast-agent";

@@ -14,8 +14,7 @@ constexpr unsigned kFamilyBits = 32;
 template <class T>
 void sort_and_unite(std::vector<T>& list) {
   std::ranges::sort(list);
-  const auto twice = std::ranges::unique(list);
-  list.erase(twice.begin(), twice.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
 tl::unexpected<Error> usage(std::string message) { return fail(std::move(message), {}, "usage"); }

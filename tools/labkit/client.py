@@ -53,9 +53,10 @@ class Client:
         argv = ["gets", "--url", url, "--count", str(count), "--parallel", str(parallel)]
         return self._start(argv).result()
 
-    def start_gets(self, url: str, parallel: int = 1) -> Running:
-        """Requests one after the other until `stop()`."""
-        return self._start(["gets", "--url", url, "--until-eof", "--parallel", str(parallel)])
+    def start_gets(self, url: str, pause: float = 0.0) -> Running:
+        """Requests one after the other until `stop()`, `pause` seconds between them."""
+        lane = ["--parallel", "1", "--pause", str(pause)]
+        return self._start(["gets", "--url", url, "--until-eof", *lane])
 
     def upload(self, url: str) -> dict:
         return self._start(["upload", "--url", url, "--file", self._blob()]).result()

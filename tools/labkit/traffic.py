@@ -2,15 +2,15 @@
 """Real clients' traffic, run inside the client's namespace; figures as JSON on standard output.
 
     traffic.py gets --url URL --count N [--parallel P]     new connections, one `curl` each
-    traffic.py gets --url URL --until-eof                   ... until standard input is closed
+    traffic.py gets --url URL --until-eof [--pause S]       ... until standard input is closed
     traffic.py upload --url URL --file FILE                 one PUT; the server's sum is compared
     traffic.py download --url URL --file FILE               one GET, compared with FILE
     traffic.py streams --url URL --count N                  event streams, all at the same time
 
 Each prints one JSON object as its last line; `streams` prints one more when all are open. Nothing
-is tried twice: what fails is a failure. Times named "started" are CLOCK_MONOTONIC in seconds, so
-they can be compared with those of other processes of this machine. A program of its own: it
-imports nothing of the lab.
+is tried twice: what fails is a failure. Times named "started" or "end" are CLOCK_MONOTONIC in
+seconds, so they can be compared with those of other processes of this machine. A program of its
+own: it imports nothing of the lab.
 """
 
 import argparse
@@ -66,13 +66,14 @@ def get(url: str) -> Get:
     return Get(started, seconds, backend, None)
 
 
-def gets(url: str, parallel: int, more) -> list[Get]:
-    """Requests on `parallel` lanes for as long as `more()` says so."""
+def gets(url: str, parallel: int, more, pause: float = 0.0) -> list[Get]:
+    """Requests on `parallel` lanes while `more()` says so, `pause` seconds between them."""
 
     def lane() -> list[Get]:
         done = []
         while more():
             done.append(get(url))
+            time.sleep(pause)
         return done
 
     with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
@@ -210,6 +211,7 @@ class Stream:
     ended: bool = False
     failure: str | None = None
     longest_silence: float = 0.0
+    finished: float | None = None  # CLOCK_MONOTONIC, however it ended
 
     async def run(self, url: str, opened) -> None:
         """Holds the stream to its end. `opened()` is called at the first event, or at a failure
@@ -232,6 +234,7 @@ class Stream:
         except StreamBroken as broken:
             self.failure = str(broken)
         finally:
+            self.finished = time.monotonic()
             if self.events == 0:
                 opened()
             if writer is not None:
@@ -290,6 +293,10 @@ async def streams(url: str, count: int, tell_open) -> list[Stream]:
 
 def streams_figures(done: list[Stream]) -> dict:
     broken = [one for one in done if one.failure is not None]
+    last_end: dict[str, float] = {}
+    for one in done:
+        if one.backend and one.finished is not None:
+            last_end[one.backend] = max(one.finished, last_end.get(one.backend, 0.0))
     return {
         "streams": len(done),
         "open": sum(1 for one in done if one.events > 0 and one.failure is None),
@@ -303,6 +310,7 @@ def streams_figures(done: list[Stream]) -> dict:
             sorted(collections.Counter(one.backend for one in done if one.backend).items())
         ),
         "events": sum(one.events for one in done),
+        "last_end": last_end,
         "longest_silence_seconds": round(max(one.longest_silence for one in done), 3),
     }
 
@@ -325,6 +333,7 @@ def main() -> None:
             how_long.add_argument("--count", type=int)
             how_long.add_argument("--until-eof", action="store_true")
             one.add_argument("--parallel", type=int, default=2)
+            one.add_argument("--pause", type=float, default=0.0)
     arguments = parser.parse_args()
 
     def say(figures: dict) -> None:
@@ -332,7 +341,8 @@ def main() -> None:
 
     if arguments.kind == "gets":
         more = until_eof(sys.stdin) if arguments.until_eof else count_down(arguments.count)
-        say(gets_figures(gets(arguments.url, arguments.parallel, more)))
+        done = gets(arguments.url, arguments.parallel, more, arguments.pause)
+        say(gets_figures(done))
     elif arguments.kind == "streams":
         tell_open = lambda now: say(streams_figures(now))  # noqa: E731
         say(streams_figures(asyncio.run(streams(arguments.url, arguments.count, tell_open))))

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// holdfastd: the load balancer's daemon. This file builds every part by hand, in order; it is the
+// map of the program. A fault on the way ends it with one sentence.
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <system_error>
+
+#include "lb/data_plane.h"
+#include "lb/static_snapshot.h"
+#include "lib/base/unique_fd.h"
+#include "lib/config/config.h"
+
+namespace holdfast {
+namespace {
+
+// The exit codes of architecture.md.
+constexpr int kDone = 0;
+constexpr int kRefused = 1;
+constexpr int kUsage = 2;
+constexpr int kNoPermission = 4;
+
+struct Options {
+  std::string config;
+  std::string log_level = "info";
+  bool check = false;
+};
+
+[[nodiscard]] Result<std::string> read_file(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  if (stream) text << stream.rdbuf();
+  if (!stream || !text)
+    return fail(fmt::format("cannot read {}: {}", path, std::strerror(errno)), {},
+                errno == EACCES ? "permission" : "refused");
+  return text.str();
+}
+
+[[nodiscard]] Result<Config> read_config(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return tl::unexpected(text.error());
+  ConfigResult result = parse_config(*text, path);
+  if (result.ok()) return std::move(result.config);
+  std::string faults;
+  for (const ConfigFault& fault : result.faults)
+    faults += (faults.empty() ? "" : "\n") + fault.text();
+  return fail(faults);
+}
+
+[[nodiscard]] Result<HashSeed> read_seed(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return tl::unexpected(text.error());
+  auto seed = parse_seed(*text);
+  if (!seed) return fail(seed.error().message, path);
+  return seed;
+}
+
+void set_up_log(const std::string& level) {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("holdfastd"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l: %v");
+  spdlog::set_level(spdlog::level::from_str(level));
+}
+
+/// SIGTERM and SIGINT as a descriptor. Call it before the first thread starts: all of them inherit
+/// that these signals are blocked.
+[[nodiscard]] UniqueFd take_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  UniqueFd descriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!descriptor.valid())
+    throw std::system_error(errno, std::generic_category(), "cannot watch for signals");
+  return descriptor;
+}
+
+[[nodiscard]] Result<void> run(const Options& options) {
+  const auto config = read_config(options.config);
+  if (!config) return tl::unexpected(config.error());
+  const auto seed = read_seed(config->dataplane.hash_seed_file);
+  if (!seed) return tl::unexpected(seed.error());
+  if (options.check) {
+    std::printf("%s: good\n", options.config.c_str());
+    return {};
+  }
+
+  const UniqueFd signals = take_signals();
+  auto plane = DataPlane::open(*config);
+  if (!plane) return tl::unexpected(plane.error());
+  (*plane)->publish(static_snapshot(*config, *seed, (*plane)->ports()));
+  if (const auto started = (*plane)->start(); !started) return started;
+  spdlog::info("running: {} worker(s), {} port(s), {} VIP(s)", config->dataplane.workers,
+               config->dataplane.ports.size(), config->vips.size());
+
+  pollfd waiting{.fd = signals.get(), .events = POLLIN, .revents = 0};
+  while (::poll(&waiting, 1, 1000) == 0) (*plane)->reclaim();
+  spdlog::info("stopping");
+  (*plane)->stop();
+  return {};
+}
+
+[[nodiscard]] int report(const Error& error) {
+  std::fprintf(stderr, "holdfastd: %s\n", error.text().c_str());
+  return error.code == "permission" ? kNoPermission : kRefused;
+}
+
+}  // namespace
+
+int daemon_main(int argc, char** argv) {
+  Options options;
+  CLI::App app(
+      "Holdfast's daemon: takes packets for the VIPs of FILE and tunnels them to backends.",
+      "holdfastd");
+  app.add_option("--config", options.config, "configuration file (TOML)")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--log-level", options.log_level, "how much goes to standard error")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
+  app.add_flag("--check", options.check, "only check the file and its hash seed, start nothing");
+  app.footer("Example: holdfastd --config /etc/holdfast/holdfast.toml");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kUsage;
+  }
+  try {
+    set_up_log(options.log_level);
+    const auto result = run(options);
+    return result ? kDone : report(result.error());
+  } catch (const std::exception& error) {
+    return report({error.what()});
+  }
+}
+
+}  // namespace holdfast
+
+int main(int argc, char** argv) { return holdfast::daemon_main(argc, argv); }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a config file: no crash, and what is accepted keeps the promises that the rest of
+// the program builds on.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "lib/config/config.h"
+#include "lib/maglev/maglev.h"
+
+namespace {
+
+void require(bool promise) {
+  if (!promise) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace holdfast;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto [config, faults] = parse_config(text, "/etc/holdfast/holdfast.toml");
+  for (const auto& fault : faults) {
+    require(!fault.message.empty() && fault.text().find('\n') == std::string::npos);
+    require((fault.line == 0) == (fault.column == 0));
+  }
+  if (!faults.empty()) return 0;
+
+  const auto& dataplane = config.dataplane;
+  require(!dataplane.ports.empty() && dataplane.hash_seed_file.starts_with('/'));
+  for (const auto& port : dataplane.ports)
+    require(!port.name.empty() && port.queues >= dataplane.workers &&
+            port.interface.empty() + port.vdev.empty() + port.pci.empty() == 2);
+  for (const auto& service : config.services)
+    require(!service.name.empty() && !service.vips.empty() &&
+            config.pool(service.pool) != nullptr && service.max_share > 0 &&
+            service.max_share <= 1);
+  for (const auto& pool : config.pools) {
+    require(is_prime(pool.table_size) && pool.backends.size() <= pool.table_size);
+    if (pool.check.empty()) continue;
+    require(config.check(pool.check) != nullptr && config.check_port(pool).has_value());
+  }
+  return 0;
+}

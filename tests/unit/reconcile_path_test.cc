@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// How backends are reached: next hops, tunnel sources, MTUs.
+#include <algorithm>
+
+#include "ctrl/reconcile.h"
+#include "tests/catch.h"
+#include "tests/unit/plane.h"
+
+using namespace holdfast;
+using namespace holdfast::plane;
+
+TEST_CASE("a next hop that is lost keeps the last known one, and takes no new flows") {
+  Plane plane;
+  plane.all_up();
+  plane.state.routes[kA] = {.problem = "10.1.0.1 does not answer on eth0"};
+  for (int i = 0; i < 3; ++i) {
+    plane.run();
+    const auto& sent = plane.published(kA);
+    CHECK(sent.state == BackendState::next_hop_lost);
+    CHECK(sent.tunnel_source == kSource);
+    REQUIRE(sent.next_hop_count == 1);
+    CHECK(plane.last.snapshot->next_hops[sent.first_next_hop].destination.bytes[5] == 1);
+    CHECK(plane.report(kA).reason == "next hop lost: 10.1.0.1 does not answer on eth0");
+    CHECK(plane.report(kA).slots == 0);
+  }
+  plane.state.routes[kA] = by_eth0(9);
+  plane.run();
+  CHECK(plane.published(kA).state == BackendState::eligible);
+  CHECK(plane.last.snapshot->next_hops[plane.published(kA).first_next_hop].destination.bytes[5] ==
+        9);
+}
+
+TEST_CASE("a next hop that was never resolved: not eligible, nothing to send by") {
+  Plane plane;
+  plane.state.routes[kA] = {.problem = "no route"};
+  plane.state.routes.erase(kB);
+  plane.all_up();
+  CHECK(plane.published(kA).state == BackendState::unchecked);  // still being resolved
+  CHECK(plane.last.next_deadline == plane.now + 3s);
+  plane.now += 3s;
+  plane.run();
+  CHECK(plane.published(kA).state == BackendState::neigh_unresolved);
+  CHECK(plane.published(kA).next_hop_count == 0);
+  CHECK(plane.report(kA).reason == "next hop never resolved: no route");
+  CHECK(plane.report(kB).state == BackendState::neigh_unresolved);
+  CHECK(plane.report(kC).slots == 251);
+}
+
+TEST_CASE("each backend's next hops lie together") {
+  Plane plane;
+  auto two = by_eth0(11);
+  two.next_hops.push_back(by_eth0(12).next_hops[0]);
+  plane.state.routes[kB] = two;
+  plane.all_up();
+  const auto& hops = plane.last.snapshot->next_hops;
+  REQUIRE(hops.size() == 4);
+  const auto& sent = plane.published(kB);
+  REQUIRE(sent.next_hop_count == 2);
+  CHECK(hops[sent.first_next_hop].destination.bytes[5] == 11);
+  CHECK(hops[sent.first_next_hop + 1].destination.bytes[5] == 12);
+  CHECK(hops[plane.published(kC).first_next_hop].destination.bytes[5] == 3);
+}
+
+TEST_CASE("the tunnel source is the configured one of the backend's family, else the interface's") {
+  Plane plane;
+  plane.config.dataplane.tunnel_source_v6 = ip("2001:db8::f");
+  plane.all_up();
+  CHECK(plane.published(kA).tunnel_source == kSource);
+  plane.config.dataplane.tunnel_source_v4 = ip("10.9.9.9");
+  plane.run();
+  CHECK(plane.published(kA).tunnel_source == ip("10.9.9.9"));
+}
+
+TEST_CASE("without any tunnel source a backend is not eligible, and the reason says what to do") {
+  Plane plane;
+  plane.state.routes[kA].tunnel_source = {};
+  plane.now += 1min;
+  plane.all_up();
+  CHECK(plane.published(kA).state == BackendState::neigh_unresolved);
+  CHECK(plane.published(kA).next_hop_count == 0);
+  CHECK(plane.report(kA).reason ==
+        "next hop never resolved: no IPv4 source for the tunnel: set tunnel_source_v4, or give "
+        "eth0 an IPv4 address");
+}
+
+TEST_CASE("a fixed next hop of the configuration needs no kernel route") {
+  Plane plane;
+  plane.state.ports = {port("eth0"), port("pcap1")};
+  plane.config.dataplane.tunnel_source_v4 = kSource;
+  auto& fixed = plane.config.pools[0].backends[0];
+  fixed.next_hop =
+      StaticNextHop{.port = "pcap1", .mac = {{2, 0, 0, 0, 9, 9}}, .vlan = 7, .mtu = 1400};
+  plane.state.routes.erase(kA);
+  plane.all_up();
+  CHECK(plane.published(kA).state == BackendState::eligible);
+  const auto& hop = plane.last.snapshot->next_hops[plane.published(kA).first_next_hop];
+  CHECK(hop.port == PortNumber{1});
+  CHECK(hop.vlan == 7);
+  CHECK(hop.mtu == 1400);
+  CHECK(hop.source == plane.state.ports[1].mac);
+  CHECK(hop.destination == fixed.next_hop->mac);
+}
+
+TEST_CASE("a way that can not carry 1280 bytes of IPv6 is not for pools of IPv6 services") {
+  Plane plane;
+  plane.config.vips.push_back({ip("2001:db8::1")});
+  plane.config.services.push_back(service("https6", "web", "2001:db8::1"));
+  plane.config.pools.push_back(pool("old", {backend("a", kA)}));
+  plane.config.services.push_back(service("http", "old", "192.0.2.1", 80));
+  SECTION("an IPv4 tunnel adds 20 bytes") {
+    plane.state.routes[kA] = by_eth0(1, 1299);
+    plane.state.routes[kB] = by_eth0(2, 1300);
+  }
+  SECTION("the smallest of several next hops decides") {
+    plane.state.routes[kA].next_hops.push_back(by_eth0(4, 1299).next_hops[0]);
+  }
+  plane.follow();
+  plane.up(kA);
+  plane.member(kA, "old").health.on_success(plane.now);
+  plane.up(kB);
+  plane.run();
+  CHECK(plane.report(kA).state == BackendState::path_too_small);
+  CHECK(plane.report(kA).reason ==
+        "path too small for IPv6: the MTU by eth0 is 1299, 1300 are needed");
+  CHECK(plane.report(kA).slots == 0);
+  CHECK(plane.published(kA).keeps_tcp);
+  CHECK(plane.report(kB).state == BackendState::eligible);
+  CHECK(plane.last.pools[1].backends[0].state == BackendState::eligible);  // IPv4 only
+}
+
+TEST_CASE("an IPv6 tunnel adds 40 bytes") {
+  Plane plane;
+  const IpAddress six = ip("2001:db8:1::1");
+  plane.config.services[0].vips.push_back(ip("2001:db8::1"));
+  plane.config.pools[0].backends = {backend("six", six)};
+  plane.state.routes[six] = by_eth0(6, 1319);
+  plane.state.routes[six].tunnel_source = ip("2001:db8:1::f");
+  plane.follow();
+  plane.all_up();
+  CHECK(plane.report(six).state == BackendState::path_too_small);
+  plane.state.routes[six].next_hops[0].mtu = 1320;
+  plane.run();
+  CHECK(plane.report(six).state == BackendState::eligible);
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The second half of tools/quickstart: raise a lab, run the demonstration, report, clean up.
+Installing and building come first, in tools/quickstart itself."""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+from labkit import claims, demo
+from labkit.cli import print_hints
+from labkit.errors import LabError
+from labkit.lab import DEFAULT_BUILD_DIR, Lab
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tools/quickstart")
+    parser.add_argument("--keep", action="store_true", help="leave the lab up at the end")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the figures as JSON")
+    parser.add_argument("--build-dir", type=Path, default=DEFAULT_BUILD_DIR)
+    parser.add_argument("--begun", type=float, default=time.time(), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda received, _: sys.exit(128 + received))
+    try:
+        return _run(arguments)
+    except LabError as error:
+        print(f"quickstart: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("quickstart: stopped; the lab is removed", file=sys.stderr)
+        return 128 + signal.SIGINT
+
+
+def _run(arguments) -> int:
+    def say(text: str) -> None:
+        print(f"[{time.time() - arguments.begun:6.1f} s] {text}", flush=True)
+
+    lab = Lab(build_dir=arguments.build_dir, purpose="tools/quickstart")
+    say("raising the lab")
+    with lab:
+        say(f"lab {lab.name} is up")
+        figures = demo.run(lab, say)
+        judged = claims.judge(figures)
+        passed = all(claim.passed for claim in judged)
+        report = {
+            "passed": passed,
+            "seconds": round(time.time() - arguments.begun, 1),
+            "claims": [vars(claim) for claim in judged],
+            "figures": figures,
+        }
+        if arguments.report is not None:
+            arguments.report.write_text(json.dumps(report, indent=2) + "\n")
+        if arguments.keep:
+            lab.keep()
+        drawing = lab.topology.drawing()
+        name = lab.name
+    print(f"\n{drawing}\n\n{report_text(judged)}\n")
+    if arguments.report is not None:
+        print(f"figures: {arguments.report}")
+    if arguments.keep:
+        print(f"lab {name} is kept; files and logs: {lab.path()}")
+        print_hints(lab)
+    good = sum(1 for claim in judged if claim.passed)
+    print(f"{good} of {len(judged)} claims hold, {report['seconds']:.0f} s")
+    return 0 if passed else 1
+
+
+def report_text(judged: list[claims.Claim]) -> str:
+    lines = []
+    for claim in judged:
+        lines.append(f"{'ok  ' if claim.passed else 'FAIL'}  {claim.text}")
+        lines.append(f"        {claim.measured}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
