@@ -291,7 +291,7 @@ class CommandLine(unittest.TestCase):
         down = self.run_lab("down", "--name", name)
         self.assertEqual((down.returncode, namespaces_of(name)), (0, []), down.stderr)
         down = self.run_lab("down", "--name", name)
-        self.assertEqual((down.returncode, down.stdout), (0, "no lab is up\n"))
+        self.assertEqual((down.returncode, down.stdout), (0, f"no lab {name} is up\n"))
 
     def test_a_lab_in_use_is_not_removed_without_force(self):
         with Lab(free_name("used"), bare=True) as lab:

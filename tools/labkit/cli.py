@@ -106,7 +106,7 @@ def _down(arguments) -> None:
         raise LabError("a lab is removed as root")
     name = _chosen(arguments.name, for_down=True)
     if name is None:
-        print("no lab is up")
+        print(f"no lab {arguments.name} is up" if arguments.name else "no lab is up")
         return
     lab = Lab.attach(name)
     if lab.state.owner_alive() and not arguments.force:
