@@ -80,6 +80,10 @@ def good_figures() -> dict:
             "decapsulated_6in6": 5,
             "not_vip": 0,
         },
+        "packets": {
+            "packets": {"received": 9000, "forwarded": 9000, "dropped": 0},
+            "identity": {"holds": True},
+        },
     }
 
 
@@ -127,6 +131,8 @@ class Claims(unittest.TestCase):
             (("after_enable", "state"), "draining", "enabled again, b1"),
             (("after_enable", "requests", "IPv4"), few, "enabled again, b1"),
             (("tunnels", "decapsulated_6in6"), 0, "every mix"),
+            (("packets", "identity", "holds"), False, "accounts for every packet"),
+            (("packets", "packets", "received"), 0, "accounts for every packet"),
             (("idle", "cpu_percent"), 40.0, "the idle lab"),
         ):
             with self.subTest(figure=path, value=value):

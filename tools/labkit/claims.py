@@ -140,7 +140,14 @@ def _whole(figures: dict) -> list[Claim]:
         if name.startswith("decapsulated_")
     }
     idle = figures["idle"]["cpu_percent"]
+    packets = figures["packets"]["packets"]
     return [
+        Claim(
+            "the balancer accounts for every packet that it received or sent",
+            figures["packets"]["identity"]["holds"] and packets["received"] > 0,
+            f"{packets['received']} received, {packets['forwarded']} forwarded, "
+            f"{packets['dropped']} dropped",
+        ),
         Claim(
             "backends decapsulate every mix of inner and outer family",
             set(mixes) == {"4in4", "6in4", "4in6", "6in6"} and min(mixes.values()) > 0,

@@ -182,8 +182,8 @@ class _Demo:
             "begun": begun,
             "ended": ended,
             "new_flows": at_end["new_flows"] - at_begin["new_flows"],
-            "active_at_begin": at_begin["active"],
-            "active_at_end": at_end["active"],
+            "active_at_begin": at_begin["active_flows"],
+            "active_at_end": at_end["active_flows"],
             "state_at_end": at_end["state"],
         }
 
@@ -220,7 +220,14 @@ class _Demo:
         return total
 
     def _packets(self) -> dict:
-        return json.loads(self._lab.holdfast(["stats", "--json"], lb=LB).stdout)
+        """What the balancer counted. Read again while a last packet is on its way: the counters
+        are read one after the other."""
+        for _ in range(10):
+            stats = json.loads(self._lab.holdfast(["stats", "--json"], lb=LB).stdout)
+            if stats["identity"]["holds"]:
+                break
+            time.sleep(0.2)
+        return {name: stats[name] for name in ("packets", "identity", "flow_table")}
 
 
 def _without_log(figures: dict) -> dict:

@@ -365,11 +365,12 @@ def remove(lab: state.State) -> None:
 
 
 def _find_program(build_dir: Path, name: str) -> Path | None:
-    places = (build_dir, build_dir / "tools", build_dir / "tools" / "agent", build_dir / "ctrl")
-    for place in places:
-        if (place / name).is_file():
-            return place / name
-    return None
+    """By what Meson wrote down about its targets; a folder with the bare programs does as well."""
+    places = [build_dir / name]
+    with contextlib.suppress(FileNotFoundError):
+        targets = json.loads((build_dir / "meson-info" / "intro-targets.json").read_text())
+        places += [Path(t["filename"][0]) for t in targets if t["name"] == name]
+    return next((place for place in places if place.is_file()), None)
 
 
 @contextlib.contextmanager
