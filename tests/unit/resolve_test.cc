@@ -19,7 +19,7 @@ struct World {
   std::vector<PortDescription> ports{
       {.name = "p0", .interface = "eth0", .interface_index = 2, .mac = mac(2), .mtu = 1600},
       {.name = "p1", .interface = "eth1", .interface_index = 3, .mac = mac(3), .mtu = 1600},
-      {.name = "pcap"}};
+      {.name = "pcap", .interface = {}}};
   KernelView view;
   RouteAnswer answer{.route = {.type = RTN_UNICAST}};
 
