@@ -64,6 +64,14 @@ struct Question {
                          !begins_flow(q.event), q.flows.now);
 }
 
+/// What the entry's backend means for its flow. One that no longer keeps its flows keeps them all
+/// the same where Maglev has nothing better: only draining backends are left.
+[[nodiscard]] Standing standing_in(const Question& q, BackendNumber backend) {
+  const Standing standing = standing_of(q.snapshot.backend(backend), q.service);
+  if (standing == Standing::gone && effective_owner(q) == backend) return Standing::leaving;
+  return standing;
+}
+
 /// The entry no longer decides: its backend does not keep the flow, or a SYN begins a new one.
 [[nodiscard]] BackendNumber place_anew(const Question& q, FlowTable::Place place,
                                        const FlowEntry& entry) {
@@ -73,13 +81,6 @@ struct Question {
   if (backend == kNoBackend) return kNoBackend;
   if (ends_flow(q.event)) {
     flows.table.drop_gone(place);
-    return backend;
-  }
-  // Nothing better than where it is: only draining backends are left.
-  if (!syn && backend == entry.backend()) {
-    FlowEntry next = entry;
-    next.set_last_seen(flows.now);
-    flows.table.update(place, entry, next);
     return backend;
   }
   flows.table.update(place, entry, embryo(q, backend));
@@ -94,8 +95,7 @@ struct Question {
   flows.events.hits.add();
   const FlowLife life = entry.life();
   const LifeStep step =
-      live(life, q.event, standing_of(q.snapshot.backend(entry.backend()), q.service), flows.now,
-           entry.idle(flows.now));
+      live(life, q.event, standing_in(q, entry.backend()), flows.now, entry.idle(flows.now));
   if (step.anew) return place_anew(q, place, entry);
 
   FlowEntry next = entry;
@@ -134,9 +134,12 @@ struct Question {
   // How long it has been silent stands in a word that only its owner may read; the packet in hand
   // is the proof that it lives.
   const LifeStep step =
-      live(found.flow.life, q.event, standing_of(q.snapshot.backend(backend), q.service), flows.now,
-           FlowTime{0});
-  if (step.anew) return kNoBackend;
+      live(found.flow.life, q.event, standing_in(q, backend), flows.now, FlowTime{0});
+  if (step.anew) {
+    // It is placed here now: the owner must not go on with what it has.
+    flows.siblings.tell(found.owner, {q.hash, backend});
+    return kNoBackend;
+  }
   flows.events.sibling_hits.add();
   const auto copy =
       FlowEntry::make(flow_tag(q.hash), backend, q.number, step.next, true, flows.now);

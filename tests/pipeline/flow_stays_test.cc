@@ -146,6 +146,21 @@ TEST_CASE("with only draining backends left, new flows go to them") {
   for (const auto client : clients) CHECK(goes_to(lb, data(client)) == kB1);
 }
 
+TEST_CASE("past its deadline a draining backend keeps its flows if it is all there is") {
+  LbUnderTest lb{web({kB1})};
+  open_flow(lb, 1000);
+  static_cast<void>(goes_to(lb, syn(1001)));
+  lb.backend(kB1).keeps_tcp = false;
+  set_state(lb, kB1, BackendState::draining);
+  const auto before = new_flows(lb, kB1);
+  for (int i = 0; i < 3; ++i) CHECK(goes_to(lb, data(1000)) == kB1);
+  CHECK(goes_to(lb, ack(1001)) == kB1);
+  CHECK(lb.counters_of_backend(kB1).active == 2);
+  CHECK(goes_to(lb, fin(1000)) == kB1);
+  CHECK(lb.counters_of_backend(kB1).closing == 1);
+  CHECK(new_flows(lb, kB1) == before);
+}
+
 TEST_CASE("without any backend a new flow is dropped, and a placed one stays") {
   LbUnderTest lb{web({kB1})};
   open_flow(lb, 1000);

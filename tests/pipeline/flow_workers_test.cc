@@ -141,4 +141,8 @@ TEST_CASE("a flow in another worker's table whose backend is gone is placed by M
   workers.two.publish();
   CHECK(goes_to(workers.two, data(client)) == kB1);
   CHECK(workers.two.flows.table_counters().sibling_hits == 0);
+  // Nor may the other worker go on with it, should the backend come back.
+  const auto active = workers.one.counters_of_backend(kB2).active;
+  workers.settle();
+  CHECK(workers.one.counters_of_backend(kB2).active == active - 1);
 }
