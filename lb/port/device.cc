@@ -58,26 +58,24 @@ void FreeBuffers::operator()(rte_mempool* pool) const { rte_mempool_free(pool); 
 
 Result<Buffers> make_buffers(unsigned count, unsigned caches) {
   constexpr unsigned kCache = 256;  // free buffers each worker keeps at hand
+  const DpdkCall call;
   Buffers buffers(rte_pktmbuf_pool_create("holdfast", count + caches * kCache, kCache, 0,
                                           kBufferRoom, SOCKET_ID_ANY));
   if (buffers == nullptr)
     return fail(
-        fmt::format("cannot get memory for {} packet buffers: {}", count, dpdk_reason(rte_errno)));
+        fmt::format("cannot get memory for {} packet buffers: {}", count, call.reason(rte_errno)));
   return buffers;
 }
 
 Result<Device> Device::open(const DevicePlan& plan, const std::string& port, rte_mempool* buffers) {
   Device device;
   if (plan.kind != DeviceKind::pci) {
-    int result = 0;
-    {
-      const QuietStderr quiet;
-      result = rte_eal_hotplug_add("vdev", plan.name.c_str(), plan.arguments.c_str());
-    }
-    if (result != 0)
+    const DpdkCall call;
+    if (const int result = rte_eal_hotplug_add("vdev", plan.name.c_str(), plan.arguments.c_str());
+        result != 0)
       return fail(fmt::format("port {}: cannot make the device {}{}{}: {}", port, plan.name,
                               plan.arguments.empty() ? "" : ",", plan.arguments,
-                              dpdk_reason(-result)));
+                              call.reason(result)));
     device.vdev_ = plan.name;
   }
   if (rte_eth_dev_get_port_by_name(plan.name.c_str(), &device.id_) != 0)
@@ -92,11 +90,11 @@ Result<Device> Device::open(const DevicePlan& plan, const std::string& port, rte
 }
 
 Result<void> Device::set_up(const DevicePlan& plan, const std::string& port, rte_mempool* buffers) {
+  const DpdkCall call;
   const auto failed = [&](const char* what, int result) {
     return fail(
-        fmt::format("port {}: cannot {} {}: {}", port, what, plan.name, dpdk_reason(-result)));
+        fmt::format("port {}: cannot {} {}: {}", port, what, plan.name, call.reason(result)));
   };
-  const QuietStderr quiet;
   rte_eth_dev_info info{};
   if (const int result = rte_eth_dev_info_get(id_, &info); result != 0)
     return failed("read", result);
@@ -148,7 +146,7 @@ Device& Device::operator=(Device&& other) noexcept {
 
 Device::~Device() {
   if (!open_) return;
-  const QuietStderr quiet;
+  const DpdkCall call;
   rte_eth_dev_stop(id_);
   if (vdev_.empty())
     rte_eth_dev_close(id_);

@@ -19,19 +19,25 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/base/unique_fd.h"
+
 namespace holdfast {
 namespace {
 
-/// What DPDK said last at error level. Drivers may log from any thread.
-class LastError {
+/// What DPDK said at error level. Drivers may log from any thread.
+class FirstError {
  public:
-  void set(std::string_view line) {
+  void forget() {
     const std::lock_guard lock(mutex_);
-    line_ = line;
+    line_.clear();
   }
-  [[nodiscard]] std::string take() {
+  void note(std::string_view line) {
     const std::lock_guard lock(mutex_);
-    return std::exchange(line_, {});
+    if (line_.empty()) line_ = line;
+  }
+  [[nodiscard]] std::string line() {
+    const std::lock_guard lock(mutex_);
+    return line_;
   }
 
  private:
@@ -39,8 +45,8 @@ class LastError {
   std::string line_;
 };
 
-LastError& last_error() {
-  static LastError instance;
+FirstError& first_error() {
+  static FirstError instance;
   return instance;
 }
 
@@ -57,7 +63,7 @@ ssize_t take_log_line(void*, const char* text, std::size_t size) {
   if (line.empty()) return static_cast<ssize_t>(size);
   spdlog::debug("dpdk: {}", line);
   if (rte_log_cur_msg_loglevel() <= static_cast<int>(RTE_LOG_ERR))
-    last_error().set(without_prefix(line));
+    first_error().note(without_prefix(line));
   return static_cast<ssize_t>(size);
 }
 
@@ -146,13 +152,10 @@ Result<Eal> Eal::start(const std::vector<std::string>& arguments) {
   pointers.push_back(nullptr);
   spdlog::debug("starting DPDK: {}", shown);
 
-  int result = 0;
-  {
-    const PassingRuntimeFolder folder;
-    const QuietStderr quiet;
-    result = rte_eal_init(static_cast<int>(kept.size()), pointers.data());
-  }
-  if (result < 0) return fail(fmt::format("cannot start DPDK: {}", dpdk_reason(rte_errno)));
+  const PassingRuntimeFolder folder;
+  const DpdkCall call;
+  if (rte_eal_init(static_cast<int>(kept.size()), pointers.data()) < 0)
+    return fail(fmt::format("cannot start DPDK: {}", call.reason(rte_errno)));
   Eal eal;
   eal.running_ = true;
   return eal;
@@ -165,30 +168,30 @@ Eal& Eal::operator=(Eal&& other) noexcept {
 }
 Eal::~Eal() {
   if (!running_) return;
-  const QuietStderr quiet;
+  const DpdkCall call;
   rte_eal_cleanup();
 }
 
-std::string dpdk_reason(int error) {
-  auto said = last_error().take();
-  return said.empty() ? std::strerror(error) : said;
-}
-
-QuietStderr::QuietStderr() {
+DpdkCall::DpdkCall() {
+  first_error().forget();
   if (spdlog::should_log(spdlog::level::debug)) return;
-  const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (nowhere < 0) return;
+  const UniqueFd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (!nowhere.valid()) return;
   std::fflush(stderr);
-  saved_ = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-  if (saved_ >= 0) ::dup2(nowhere, STDERR_FILENO);
-  ::close(nowhere);
+  saved_stderr_ = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (saved_stderr_ >= 0) ::dup2(nowhere.get(), STDERR_FILENO);
 }
 
-QuietStderr::~QuietStderr() {
-  if (saved_ < 0) return;
+DpdkCall::~DpdkCall() {
+  if (saved_stderr_ < 0) return;
   std::fflush(stderr);
-  ::dup2(saved_, STDERR_FILENO);
-  ::close(saved_);
+  ::dup2(saved_stderr_, STDERR_FILENO);
+  ::close(saved_stderr_);
+}
+
+std::string DpdkCall::reason(int error) const {
+  const auto said = first_error().line();
+  return said.empty() ? std::strerror(std::abs(error)) : said;
 }
 
 }  // namespace holdfast

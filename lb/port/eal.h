@@ -28,21 +28,23 @@ class Eal {
   bool running_ = false;
 };
 
-/// "REASON" for sentences of the kind "cannot ...: REASON": the last error that DPDK or one of its
-/// drivers logged since the last call, else the text of `error` (a positive errno).
-[[nodiscard]] std::string dpdk_reason(int error);
-
-/// While one lives, what is printed on standard error is lost, unless the log shows debug messages:
-/// DPDK and the libraries under it print there beside logging. Wrap single calls into them.
-class QuietStderr {
+/// Wraps calls into DPDK that may fail: collects why they did. While one lives, what is printed on
+/// standard error is lost unless the log shows debug messages, because DPDK and the libraries under
+/// it print there beside logging. Control thread; one at a time.
+class DpdkCall {
  public:
-  QuietStderr();
-  QuietStderr(const QuietStderr&) = delete;
-  QuietStderr& operator=(const QuietStderr&) = delete;
-  ~QuietStderr();
+  DpdkCall();
+  DpdkCall(const DpdkCall&) = delete;
+  DpdkCall& operator=(const DpdkCall&) = delete;
+  ~DpdkCall();
+
+  /// For sentences of the kind "cannot ...: REASON": the first error that DPDK or a driver logged
+  /// since this began (later ones only repeat that something failed), else the text of `error`, an
+  /// errno of either sign.
+  [[nodiscard]] std::string reason(int error) const;
 
  private:
-  int saved_ = -1;
+  int saved_stderr_ = -1;
 };
 
 }  // namespace holdfast

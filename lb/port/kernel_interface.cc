@@ -39,6 +39,28 @@ unsigned receive_queues_of(int descriptor, const std::string& name) {
   return std::max(1u, channels.rx_count + channels.combined_count);
 }
 
+/// The effective ones of this process.
+class Capabilities {
+ public:
+  using Words = std::array<__user_cap_data_struct, 2>;
+  explicit Capabilities(const Words& words) : words_(words) {}
+  [[nodiscard]] bool has(unsigned capability) const {
+    return (words_[capability / 32].effective >> (capability % 32) & 1u) != 0;
+  }
+
+ private:
+  Words words_;
+};
+
+Result<Capabilities> read_capabilities() {
+  __user_cap_header_struct header{};
+  header.version = _LINUX_CAPABILITY_VERSION_3;
+  Capabilities::Words words{};
+  if (::syscall(SYS_capget, &header, words.data()) != 0)
+    return fail(fmt::format("cannot read this process's capabilities: {}", std::strerror(errno)));
+  return Capabilities(words);
+}
+
 }  // namespace
 
 Result<KernelInterface> read_interface(const std::string& name) {
@@ -84,21 +106,16 @@ Result<void> check_for_af_xdp(const KernelInterface& interface, unsigned queues)
 }
 
 Result<void> check_af_xdp_privileges() {
-  __user_cap_header_struct header{};
-  header.version = _LINUX_CAPABILITY_VERSION_3;
-  std::array<__user_cap_data_struct, 2> data{};
-  if (::syscall(SYS_capget, &header, data.data()) != 0)
-    return fail(fmt::format("cannot read this process's capabilities: {}", std::strerror(errno)));
-  const auto has = [&](unsigned capability) {
-    return (data[capability / 32].effective >> (capability % 32) & 1u) != 0;
-  };
+  const auto capabilities = read_capabilities();
+  if (!capabilities) return tl::unexpected(capabilities.error());
   std::string missing;
   for (const auto& [capability, name] : {std::pair{unsigned{CAP_NET_ADMIN}, "CAP_NET_ADMIN"},
                                          std::pair{unsigned{CAP_NET_RAW}, "CAP_NET_RAW"},
                                          // Reading programs and maps by their number needs more
                                          // than CAP_BPF, and libxdp does that.
                                          std::pair{unsigned{CAP_SYS_ADMIN}, "CAP_SYS_ADMIN"}})
-    if (!has(capability)) missing += (missing.empty() ? "" : ", ") + std::string(name);
+    if (!capabilities->has(capability))
+      missing += (missing.empty() ? "" : ", ") + std::string(name);
   if (missing.empty()) return {};
   return fail(
       fmt::format("AF_XDP needs privileges that this process lacks ({}): start holdfastd as "
@@ -107,13 +124,20 @@ Result<void> check_af_xdp_privileges() {
       {}, "permission");
 }
 
-void lift_memory_lock_limit() {
+Result<void> allow_locked_memory(std::size_t bytes) {
   const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
-  if (::setrlimit(RLIMIT_MEMLOCK, &unlimited) == 0) return;
-  rlimit most{};
-  if (::getrlimit(RLIMIT_MEMLOCK, &most) != 0) return;
-  most.rlim_cur = most.rlim_max;
-  ::setrlimit(RLIMIT_MEMLOCK, &most);
+  if (::setrlimit(RLIMIT_MEMLOCK, &unlimited) == 0) return {};
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return {};  // then the kernel will tell
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_MEMLOCK, &limit);
+  const auto capabilities = read_capabilities();
+  if (limit.rlim_max >= bytes || (capabilities && capabilities->has(CAP_IPC_LOCK))) return {};
+  return fail(fmt::format("AF_XDP locks {} MiB of packet buffers in memory, but this process may "
+                          "lock {} MiB: set LimitMEMLOCK=infinity in its service unit, or grant "
+                          "CAP_IPC_LOCK",
+                          (bytes >> 20) + 1, limit.rlim_max >> 20),
+              {}, "permission");
 }
 
 }  // namespace holdfast

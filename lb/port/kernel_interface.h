@@ -3,6 +3,7 @@
 // at start; asks by ioctl, so it sees this process's network namespace whatever /sys shows.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "lib/base/result.h"
@@ -33,7 +34,8 @@ inline constexpr unsigned kMaxAfXdpMtu = 3420;
 /// Whether this process may use AF_XDP at all (error code "permission").
 [[nodiscard]] Result<void> check_af_xdp_privileges();
 
-/// AF_XDP locks its buffers in memory: lifts that limit where we may, else leaves it alone.
-void lift_memory_lock_limit();
+/// AF_XDP locks its packet buffers in memory. Lifts the limit on that where we may; error (code
+/// "permission"): it stays below `bytes`.
+[[nodiscard]] Result<void> allow_locked_memory(std::size_t bytes);
 
 }  // namespace holdfast

@@ -6,7 +6,6 @@
 #include <rte_config.h>
 
 #include <algorithm>
-#include <set>
 
 namespace holdfast {
 namespace {
@@ -55,30 +54,13 @@ void add_devices(PortPlan& plan, std::size_t index, const PortConfig& port) {
   }
 }
 
-Result<void> check_port(const PortConfig& port, unsigned workers) {
-  if (port.queues < workers)
-    return fail(
-        fmt::format("port {0} has queues = {1}, but each of the {2} workers needs a queue "
-                    "of its own on every port: set queues = {2}, or workers = {1}",
-                    port.name, port.queues, workers));
-  if (!port.vdev.empty() && !port.vdev.starts_with("net_"))
-    return fail(
-        fmt::format("port {}: vdev starts with the name of a DPDK network driver, such as "
-                    "net_pcap0 or net_memif0",
-                    port.name));
-  return {};
-}
-
 }  // namespace
 
 Result<PortPlan> plan_ports(const DataplaneConfig& config) {
-  if (config.ports.empty()) return fail("there is no port: name one in [dataplane] ports");
   PortPlan plan;
   plan.buffers = kBuffersPerWorker * config.workers;
   for (std::size_t i = 0; i < config.ports.size(); ++i) {
     const PortConfig& port = config.ports[i];
-    if (const auto good = check_port(port, config.workers); !good)
-      return tl::unexpected(good.error());
     add_devices(plan, i, port);
     plan.buffers +=
         port.queues * (port.interface.empty() ? kBuffersPerQueue : kBuffersPerAfXdpQueue);
@@ -88,11 +70,6 @@ Result<PortPlan> plan_ports(const DataplaneConfig& config) {
         fmt::format("the ports need {} DPDK devices (an interface needs one a queue), but "
                     "this DPDK has room for {}: lower queues",
                     plan.devices.size(), RTE_MAX_ETHPORTS));
-  std::set<std::string> names;
-  for (const DevicePlan& device : plan.devices)
-    if (!names.insert(device.name).second)
-      return fail(fmt::format("port {} uses the device {} of another port: give it another number",
-                              config.ports[device.port].name, device.name));
   plan.memory = plan.buffers * kBufferFootprint + kDpdkItself;
   return plan;
 }

@@ -41,6 +41,8 @@ struct PortPlan {
 /// page, which AF_XDP demands.
 inline constexpr std::uint16_t kBufferRoom = 3840;
 
+/// Requires: parse_config accepted `config`, so each port has at least as many queues as there are
+/// workers. Error: more devices than DPDK can hold.
 [[nodiscard]] Result<PortPlan> plan_ports(const DataplaneConfig& config);
 
 /// One queue of a device; `device` is an index into PortPlan::devices.

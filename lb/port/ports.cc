@@ -28,10 +28,7 @@ int log_library_line(Level, const char* format, va_list arguments) {
   return 0;
 }
 
-bool uses_af_xdp(const DataplaneConfig& config) {
-  return std::any_of(config.ports.begin(), config.ports.end(),
-                     [](const PortConfig& port) { return !port.interface.empty(); });
-}
+bool is_af_xdp(const DevicePlan& device) { return device.kind == DeviceKind::af_xdp; }
 
 /// Puts the port's name in front of what is wrong with it.
 Error of_port(const PortConfig& port, Error error) {
@@ -70,7 +67,8 @@ Result<Ports> Ports::open(const DataplaneConfig& config, std::span<const IpAddre
 
 Result<void> Ports::attach_steering(const DataplaneConfig& config,
                                     std::span<const IpAddress> vips) {
-  if (!uses_af_xdp(config)) return {};
+  const auto sockets = std::count_if(plan_.devices.begin(), plan_.devices.end(), is_af_xdp);
+  if (sockets == 0) return {};
   // All checks first: a fault of the last port must not disturb what runs on the first one.
   std::vector<KernelInterface> interfaces;
   for (const PortConfig& port : config.ports) {
@@ -78,12 +76,18 @@ Result<void> Ports::attach_steering(const DataplaneConfig& config,
     if (port.interface.empty()) continue;
     auto interface = read_interface(port.interface);
     if (!interface) return tl::unexpected(of_port(port, interface.error()));
-    if (const auto good = check_for_af_xdp(*interface, port.queues); !good)
-      return tl::unexpected(of_port(port, good.error()));
     interfaces.back() = std::move(*interface);
   }
   if (const auto good = check_af_xdp_privileges(); !good) return good;
-  lift_memory_lock_limit();
+  for (std::size_t i = 0; i < config.ports.size(); ++i) {
+    if (config.ports[i].interface.empty()) continue;
+    if (const auto good = check_for_af_xdp(interfaces[i], config.ports[i].queues); !good)
+      return tl::unexpected(of_port(config.ports[i], good.error()));
+  }
+  // Each socket locks the whole pool.
+  if (const auto good = allow_locked_memory(static_cast<std::size_t>(sockets) * plan_.memory);
+      !good)
+    return good;
   libbpf_set_print(log_library_line<libbpf_print_level>);
   libxdp_set_print(log_library_line<libxdp_print_level>);
 
