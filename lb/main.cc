@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,15 +13,13 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <system_error>
 
+#include "ctrl/control_plane.h"
 #include "lb/data_plane.h"
-#include "lb/static_snapshot.h"
 #include "lib/base/unique_fd.h"
 #include "lib/config/config.h"
 
@@ -102,14 +101,18 @@ void set_up_log(const std::string& level) {
   const UniqueFd signals = take_signals();
   auto plane = DataPlane::open(*config);
   if (!plane) return tl::unexpected(plane.error());
-  (*plane)->publish(static_snapshot(*config, *seed, (*plane)->ports()));
+  // Publishes the first snapshot, so that no worker ever sees none.
+  auto control = ControlPlane::start(*config, *seed, **plane, **plane, (*plane)->ports());
+  if (!control) return tl::unexpected(control.error());
+  Loop& loop = (*control)->loop();
+  loop.watch(signals.get(), EPOLLIN, "signals", [&loop](std::uint32_t) {
+    spdlog::info("stopping");
+    loop.stop();
+  });
   if (const auto started = (*plane)->start(); !started) return started;
   spdlog::info("running: {} worker(s), {} port(s), {} VIP(s)", config->dataplane.workers,
                config->dataplane.ports.size(), config->vips.size());
-
-  pollfd waiting{.fd = signals.get(), .events = POLLIN, .revents = 0};
-  while (::poll(&waiting, 1, 1000) == 0) (*plane)->reclaim();
-  spdlog::info("stopping");
+  (*control)->run();
   (*plane)->stop();
   return {};
 }
@@ -133,6 +136,7 @@ int daemon_main(int argc, char** argv) {
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str();
   app.add_flag("--check", options.check, "only check the file and its hash seed, start nothing");
+  app.set_version_flag("--version", HOLDFAST_VERSION, "show the version");
   app.footer("Example: holdfastd --config /etc/holdfast/holdfast.toml");
   try {
     app.parse(argc, argv);
