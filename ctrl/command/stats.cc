@@ -86,8 +86,10 @@ void run_stats(ControlPlane& control, const Json& /*arguments*/, std::shared_ptr
   }
   Json steering = Json::array();
   for (const auto& row : stats.steering) {
-    steering.push_back(
-        {{"port", row.port}, {"to_workers", row.to_workers}, {"to_kernel", row.to_kernel}});
+    steering.push_back({{"port", row.port},
+                        {"to_workers", row.to_workers},
+                        {"to_kernel", row.to_kernel},
+                        {"no_socket", row.no_socket}});
   }
   reply->result({{"packets", packets_json(packets)},
                  {"identity", identity_of(packets)},
@@ -170,10 +172,10 @@ std::string render_stats(const Json& result) {
                number_text(port, "no_buffers")});
   }
   if (!ports.empty()) text += "\n" + ports.text();
-  Table steering({{"STEERING"}, {"TO WORKERS", true}, {"TO KERNEL", true}});
+  Table steering({{"STEERING"}, {"TO WORKERS", true}, {"TO KERNEL", true}, {"NO SOCKET", true}});
   for (const auto& row : part(result, "steering")) {
-    steering.add(
-        {text_at(row, "port"), number_text(row, "to_workers"), number_text(row, "to_kernel")});
+    steering.add({text_at(row, "port"), number_text(row, "to_workers"),
+                  number_text(row, "to_kernel"), number_text(row, "no_socket")});
   }
   if (!steering.empty()) text += "\n" + steering.text();
   return text;

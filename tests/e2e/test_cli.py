@@ -234,7 +234,9 @@ class WhatOperatorsSee(WithDaemon):
         [stats] = self.daemon.json("stats")
         self.assertTrue(stats["identity"]["holds"])
         self.assertEqual(stats["packets"]["dropped"], 10)
-        self.assertEqual(stats["steering"], [{"port": "p0", "to_workers": 7, "to_kernel": 3}])
+        self.assertEqual(
+            stats["steering"],
+            [{"port": "p0", "to_workers": 7, "to_kernel": 3, "no_socket": 0}])
         text = self.daemon.run("stats", check=0).stdout
         self.assertIn("every received packet is accounted for", text)
         self.daemon.say("received 1001")
