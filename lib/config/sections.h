@@ -16,8 +16,7 @@ namespace holdfast::config {
 // already reported as faulty.
 
 struct PortPlaces {
-  Place name{}, interface{}, vdev{}, pci{}, queues{};
-};
+  Place name{}, interface { }, vdev{}, pci{}, queues{}; };
 
 struct ServicePlaces {
   Place self{}, name{}, pool{}, ports{};

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/test after the installation: what runs, in which order, for how long."""
+
+import argparse
+import concurrent.futures
+import os
+import signal
+import sys
+
+from . import builds, catch, fuzz, lint, processes, pytests
+from .processes import ROOT
+from .results import Report, Result, matches
+
+# Seconds. The short run, the installation and all builds included, stays under 15 minutes on two cores.
+FUZZ_SHORT, FUZZ_FULL = 80, 1200
+TIDY_SHORT, TIDY_FULL = 45, 3600
+
+# Tests with these before their names repeat others or look at everything; a pattern selects them
+# only when it begins so.
+SPECIAL = ("asan", "tsan", "clang", "fuzz", "lint")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="tools/test",
+        description="Installs what is missing (as root; otherwise it is only named), builds, and runs "
+        "the tests. The last line counts single test cases; the exit status is 0 if none failed.",
+        epilog="example: tools/test 'drain' runs the unit, pipeline and e2e tests with \"drain\" in "
+        "their name; 'asan:', 'fuzz:' and 'lint:' select those.",
+    )
+    parser.add_argument("pattern", nargs="?", metavar="NAME-PATTERN",
+                        help="only tests whose name has this part, in any case")
+    parser.add_argument("--full", action="store_true",
+                        help="also a build with clang, ThreadSanitizer and longer fuzzing")
+    parser.add_argument("--list", action="store_true", help="builds, then only names the tests")
+    return parser.parse_args()
+
+
+def captures() -> dict[str, str]:
+    """Where sample captures lie beside this checkout, if they do."""
+    folder = ROOT.parent / "shared" / "captures"
+    return {"HOLDFAST_CAPTURES": os.path.relpath(folder, ROOT)} if folder.is_dir() else {}
+
+
+class Run:
+    def __init__(self, report: Report, pattern: str | None, full: bool) -> None:
+        self.report = report
+        self.pattern = pattern
+        self.full = full
+        lower = (pattern or "").lower()
+        self.special = next((kind for kind in SPECIAL if lower.startswith(f"{kind}:")), None)
+
+    def wants(self, kind: str) -> bool:
+        return self.special == kind or self.pattern is None
+
+    def build(self, build: builds.Build) -> bool:
+        self.report.step(f"building {build.directory}")
+        result = build.make()
+        if result.outcome == "failed" or self.pattern is None:
+            self.report.add([result])
+        return result.outcome == "passed"
+
+    def programs(self, build: builds.Build, label: str, **env: dict[str, str]) -> None:
+        """The Catch2 programs of `build`, two at a time."""
+
+        def one(program: tuple[str, str]) -> list[Result]:
+            name, path = program
+            return catch.run(f"{label}{name}", path, pattern=self.pattern, **env)
+
+        self.report.step(f"running the tests of {build.directory}")
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for results in pool.map(one, build.test_programs()):
+                self.report.add(results)
+
+    def release(self) -> None:
+        if not self.build(builds.RELEASE):
+            return
+        self.programs(builds.RELEASE, "", env=captures())
+        env = {"HOLDFAST_BUILD": builds.RELEASE.directory, **captures()}
+        for file in pytests.files():
+            if self.pattern is None:
+                self.report.step(f"running {file}")
+            self.report.add(pytests.run(file, pattern=self.pattern, env=env))
+
+    def sanitized(self) -> None:
+        if self.wants("asan") and self.build(builds.ASAN):
+            quiet = {"UBSAN_OPTIONS": "print_stacktrace=1"}
+            self.programs(builds.ASAN, "asan: ", env=captures(), quiet_env=quiet)
+        full = self.full or self.special is not None
+        if full and self.wants("clang") and self.build(builds.CLANG):
+            self.programs(builds.CLANG, "clang: ", env=captures())
+        if full and self.wants("tsan") and self.build(builds.TSAN):
+            # A race must end the program: only then is it the fault of one test.
+            env = {"TSAN_OPTIONS": "halt_on_error=1", **captures()}
+            self.programs(builds.TSAN, "tsan: ", env=env)
+
+    def fuzz(self) -> None:
+        if self.build(builds.FUZZ):
+            seconds = FUZZ_FULL if self.full else FUZZ_SHORT
+            self.report.step(f"fuzzing for {seconds} s")
+            self.report.add(fuzz.run(seconds, self.pattern))
+
+    def everything(self) -> None:
+        if self.special is None:
+            self.release()
+        self.sanitized()
+        if self.wants("fuzz"):
+            self.fuzz()
+        if self.wants("lint"):
+            self.report.step("running tools/lint")
+            self.report.add(lint.run(self.pattern, TIDY_FULL if self.full else TIDY_SHORT))
+
+
+def name_tests(run: Run) -> int:
+    if builds.RELEASE.make().outcome != "passed":
+        print("the build fails: tools/test shows why", file=sys.stderr)
+        return 1
+    for title, program in builds.RELEASE.test_programs():
+        for name in catch.list_names(program):
+            if matches(f"{title}: {name}", run.pattern):
+                print(f"{title}: {name}")
+    for file in pytests.files():
+        for name in pytests.list_names(file):
+            if matches(name, run.pattern):
+                print(name)
+    return 0
+
+
+def main() -> int:
+    # Started in the background of a script, an interrupt is ignored, here and in all children: labs
+    # could not be asked to take themselves down.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    options = arguments()
+    report = Report()
+    run = Run(report, options.pattern, options.full)
+    try:
+        if options.list:
+            return name_tests(run)
+        run.everything()
+    except KeyboardInterrupt:
+        processes.end_all()
+        report.step("interrupted")
+        report.finish()
+        return 130
+    if options.pattern and not report.results:
+        print(f"no test has {options.pattern!r} in its name (tools/test --list)", file=sys.stderr)
+        return 2
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

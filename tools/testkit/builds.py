@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The build directories: what each is for, and how it is set up."""
+
+import dataclasses
+import json
+import os
+import shlex
+import shutil
+
+from . import processes
+from .processes import ROOT
+from .results import Result
+
+SANITIZERS = ("-Db_sanitize=address,undefined", "-Dcpp_args=-fno-sanitize-recover=undefined")
+# Sanitizers bring warnings of their own, and -O1 compiles in half the time of -O3.
+CHECKED = ("-Doptimization=1", "-Ddebug=true", "-Dwerror=false", "-Db_lundef=false")
+
+
+@dataclasses.dataclass(frozen=True)
+class Build:
+    directory: str
+    options: tuple[str, ...] = ()
+    compiler: str = ""  # empty: the default, g++
+    only: str = ""  # "tests" or "fuzz": just those programs; empty: everything
+
+    def command(self) -> list[str]:
+        return ["meson", "setup", self.directory, *self.options]
+
+    def _environment(self) -> dict[str, str]:
+        if not self.compiler:
+            return {}
+        # Meson finds ccache by itself only for the default compiler.
+        ccache = "ccache " if shutil.which("ccache") else ""
+        return {"CXX": ccache + self.compiler}
+
+    def make(self) -> Result:
+        """Sets the directory up if needed and builds; one test case of its own."""
+        env = self._environment()
+        prefix = "".join(f"{key}={shlex.quote(value)} " for key, value in env.items())
+        setup = ""
+        if not (ROOT / self.directory / "build.ninja").exists():
+            done = processes.run(self.command(), timeout=300, env=env)
+            setup = prefix + shlex.join(self.command())
+            if not done.ok:
+                return self._result(done, setup)
+            setup += " && "
+        ninja = ["ninja", "-C", self.directory, *self._targets()]
+        # With these, builds of other folders and users share the cache.
+        cache = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
+        done = processes.run(ninja, timeout=3600, env={**env, **cache})
+        return self._result(done, setup + shlex.join(ninja))
+
+    def _targets(self) -> list[str]:
+        if self.only == "tests":
+            paths = [path for _, path in self.test_programs()]
+        elif self.only == "fuzz":
+            paths = self.fuzz_programs()
+        else:
+            return []
+        return [os.path.relpath(path, self.directory) for path in paths]
+
+    def _result(self, done: processes.Finished, rerun: str) -> Result:
+        name = f"build: {self.directory}"
+        if done.ok:
+            return Result(name, "passed")
+        return Result(name, "failed", f"{_errors_of(done.output)}\n{done.why()}", rerun)
+
+    def test_programs(self) -> list[tuple[str, str]]:
+        """(name, path) of the Catch2 programs that Meson knows as tests."""
+        return [(test["name"], os.path.relpath(test["cmd"][0], ROOT))
+                for test in self._introspect("--tests")]
+
+    def fuzz_programs(self) -> list[str]:
+        """Paths of the programs that tests/fuzz/meson.build defines."""
+        defined_in = str(ROOT / "tests/fuzz/meson.build")
+        return [os.path.relpath(target["filename"][0], ROOT)
+                for target in self._introspect("--targets")
+                if target["type"] == "executable" and target["defined_in"] == defined_in]
+
+    def _introspect(self, what: str) -> list[dict]:
+        done = processes.run(["meson", "introspect", what, self.directory], timeout=120)
+        return json.loads(done.output) if done.ok else []
+
+
+def _errors_of(output: str) -> str:
+    """The part of a build's output that matters: from the first failure on."""
+    lines = output.splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith("FAILED:")), 0)
+    return "\n".join(lines[first : first + 50])
+
+
+RELEASE = Build("build")
+ASAN = Build("build-asan", (*SANITIZERS, *CHECKED), only="tests")
+TSAN = Build("build-tsan", ("-Db_sanitize=thread", *CHECKED), only="tests")
+CLANG = Build("build-clang", compiler="clang++")
+FUZZ = Build("build-fuzz", ("-Dfuzz=true", *SANITIZERS, *CHECKED), "clang++", only="fuzz")
