@@ -26,7 +26,6 @@ struct Ip : IpAddress {
   Ip(const IpAddress& address) : IpAddress(address) {}
   Ip(std::string_view text) : IpAddress(read(text)) {}
   Ip(const char* text) : Ip(std::string_view(text)) {}
-  friend bool operator==(const Ip&, const Ip&) = default;
 
  private:
   static IpAddress read(std::string_view text) {
@@ -39,7 +38,6 @@ struct Ip : IpAddress {
 struct Mac : MacAddress {
   Mac(const MacAddress& address) : MacAddress(address) {}
   Mac(const char* text) : MacAddress(MacAddress::parse(text).value()) {}
-  friend bool operator==(const Mac&, const Mac&) = default;
 };
 
 inline constexpr std::uint8_t Fin = TcpHeader::kFin;

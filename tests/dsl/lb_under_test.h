@@ -54,6 +54,9 @@ class LbUnderTest {
   /// different reasons, which is whose is not known: std::logic_error.
   std::vector<Handled> handle_all(const std::vector<Packet>& packets);
 
+  /// Handles what io.push() has queued, whatever becomes of it.
+  void drain_queue();
+
   /// Time stands still but for this.
   void pass(std::chrono::nanoseconds duration) { time += duration; }
   /// To be changed at will; then publish().
@@ -80,6 +83,7 @@ class LbUnderTest {
   FlowContext flows;
 
  private:
+  std::vector<TestIo::Fate> run_burst();
   std::vector<Handled> poll();
 
   std::vector<ServiceSpec> services_;

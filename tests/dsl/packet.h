@@ -23,7 +23,9 @@ class Packet {
   /// The bytes on the wire. A packet may start at any layer: an inner packet at its IP header.
   [[nodiscard]] Bytes bytes() const;
   [[nodiscard]] std::size_t size() const { return bytes().size(); }
-  [[nodiscard]] const std::vector<Layer>& layers() const { return layers_; }
+  [[nodiscard]] const std::vector<Layer>& layers() const& { return layers_; }
+  /// Of a temporary by value, so that a loop over decode(...).layers() does not dangle.
+  [[nodiscard]] std::vector<Layer> layers() && { return std::move(layers_); }
 
   /// Damage and surroundings; each returns a changed copy.
   /// Only the first `size` bytes arrive.
