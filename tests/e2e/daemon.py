@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real holdfastd in a folder of its own, for tests: writes its config, starts and stops it."""
+"""The real holdfastd in a folder of its own, for tests: writes its config, starts and stops it, and
+asks it through the CLI."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +12,7 @@ from pathlib import Path
 
 BUILD = Path(os.environ.get("HOLDFAST_BUILD", Path(__file__).resolve().parents[2] / "build"))
 DAEMON = BUILD / "lb" / "holdfastd"
+CLI = BUILD / "ctrl" / "holdfast"
 NOBODY = 65534
 
 
@@ -25,7 +28,7 @@ def wait_for(condition, what: str, seconds: float = 15.0):
 
 class Daemon:
     """One holdfastd. `config` is TOML; {folder} in it stands for the daemon's folder, where also
-    `seed` is. `prefix` is put before the command, such as ["ip", "netns", "exec", NAME]."""
+    `seed` is; its [control] socket is to be {folder}/holdfast.sock. `prefix` is put before the command, such as ["ip", "netns", "exec", NAME]."""
 
     def __init__(self, config: str, *, prefix=(), user: int | None = None, folder=None):
         self._temporary = tempfile.TemporaryDirectory(prefix="holdfast-test-") if not folder else None
@@ -85,6 +88,24 @@ class Daemon:
 
         wait_for(running, "holdfastd to run")
         return self
+
+    def ask(self, *words: str) -> dict:
+        """The result of a command of the CLI."""
+        command = [str(CLI), "--socket", str(self.folder / "holdfast.sock"), "--json", *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+        if done.returncode != 0:
+            raise AssertionError(f"{words} ended with {done.returncode}: {done.stderr}")
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def stats_after(self, received: int) -> dict:
+        """`stats` when so many packets have been received and dealt with."""
+
+        def complete():
+            stats = self.ask("stats")
+            whole = stats["packets"]["received"] >= received and stats["identity"]["holds"]
+            return stats if whole else None
+
+        return wait_for(complete, f"{received} packets to be dealt with")
 
     def run_to_end(self, *arguments: str, seconds: float = 20.0) -> tuple[int, str]:
         """For faults at the start: the exit status and standard error."""

@@ -2,6 +2,7 @@
 """The real holdfastd over capture files: packets in, packets out, byte for byte. Needs no root."""
 
 import collections
+import dataclasses
 import os
 import struct
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import frames as f  # noqa: E402
-from daemon import NOBODY, Daemon, wait_for  # noqa: E402
+from daemon import NOBODY, Daemon  # noqa: E402
 
 VIP4, VIP6 = "203.0.113.10", "2001:db8:203::10"
 SOURCE4, SOURCE6 = "192.0.2.1", "2001:db8:1::1"
@@ -91,32 +92,37 @@ def client(number: int, family: int = 4) -> tuple[str, int]:
     return address, 10000 + number
 
 
-def forward(packets: list[bytes], expected: int | None = None, **options) -> list[bytes]:
-    """Sends `packets` (IP) through one holdfastd; the frames that come out, in their order."""
-    return forward_frames([f.frame_of(packet) for packet in packets], expected, **options)
+def forward(packets: list[bytes], **options) -> list[bytes]:
+    """Sends `packets` (IP) through one holdfastd; the frames that come out, in their order. Each
+    is to be forwarded."""
+    outcome = run_frames([f.frame_of(packet) for packet in packets], **options)
+    if len(outcome.frames) != len(packets):
+        raise AssertionError(f"{len(outcome.frames)} of {len(packets)} came out: {outcome.dropped}")
+    return outcome.frames
 
 
-def forward_frames(frames: list[bytes], expected: int | None = None, **options) -> list[bytes]:
-    expected = len(frames) if expected is None else expected
-    # One good packet at the end: when it has come out, all before it have been dealt with.
-    mark = f.tcp(("198.51.100.250", 9), (VIP4, 80), f.SYN)
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    frames: list[bytes]  # that came out, in their order
+    stats: dict  # as the CLI shows them
+    dropped: dict[str, int]  # by reason, those that happened
+
+
+def run_frames(frames: list[bytes], **options) -> Outcome:
     daemon = Daemon(config(), **options)
     try:
-        f.write_pcap(daemon.folder / "in", [*frames, f.frame_of(mark)])
+        f.write_pcap(daemon.folder / "in", frames)
         daemon.start()
-        out = daemon.folder / "out"
-        wait_for(lambda: any(mark in frame for frame in f.read_pcap(out)), "the last packet")
+        stats = daemon.stats_after(len(frames))
+        dropped = {row["reason"]: row["total"] for row in daemon.ask("drops")["reasons"]}
         if daemon.stop() != 0:
             raise AssertionError(daemon.stderr)
         left = os.listdir(daemon.folder / "tmp")
         if left:
             raise AssertionError(f"left behind: {left}")
-        result = f.read_pcap(out)
+        return Outcome(f.read_pcap(daemon.folder / "out"), stats, dropped)
     finally:
         daemon.close()
-    if len(result) != expected + 1:
-        raise AssertionError(f"{expected} packets were to come out, {len(result) - 1} did")
-    return result[:-1]
 
 
 class Forwarding(unittest.TestCase):
@@ -178,13 +184,13 @@ class Forwarding(unittest.TestCase):
         packet = f.tcp(client(1), (VIP4, 80), f.ACK)
         padded = f.frame_of(packet).ljust(60, b"\xee")
         self.assertGreater(len(padded), len(f.frame_of(packet)))
-        (frame,) = forward_frames([padded])
+        (frame,) = run_frames([padded]).frames
         self.assert_tunnelled(packet, frame, six=False)
 
     def test_up_to_two_vlan_tags_come_off_and_the_next_hops_tag_goes_on(self):
         packet = f.tcp(client(1), (VIP4, 80), f.SYN)
         for vlans in ((5,), (5, 6)):
-            (frame,) = forward_frames([f.frame_of(packet, vlans)])
+            (frame,) = run_frames([f.frame_of(packet, vlans)]).frames
             self.assert_tunnelled(packet, frame, six=False)
         datagram = f.udp(client(1), (VIP4, 7), b"x")
         (frame,) = forward([datagram])
@@ -209,24 +215,50 @@ class Forwarding(unittest.TestCase):
         self.assert_tunnelled(packet, frame, six=False)
 
 
-class Dropping(unittest.TestCase):
-    def test_what_is_not_for_a_service_does_not_come_out(self):
+class Counting(unittest.TestCase):
+    def test_each_packet_is_counted_under_its_reason(self):
         good = f.tcp(client(1), (VIP4, 80), f.SYN)
-        frames = {
-            "unknown port": f.frame_of(f.tcp(client(1), (VIP4, 81), f.SYN)),
-            "unknown protocol": f.frame_of(f.ip("198.51.100.1", VIP4, 47, bytes(20))),
-            "not a VIP": f.frame_of(f.tcp(client(1), ("203.0.113.11", 80), f.SYN)),
-            "fragment": f.frame_of(f.tcp(client(1), (VIP4, 80), f.ACK, bytes(64), fragment=0x2000)),
-            "arp": f.ethernet(bytes(46), f.ARP),
-            "cut header": f.frame_of(good)[:30],
-            "cut ethernet": f.frame_of(good)[:13],
-            "three tags": f.frame_of(good, (1, 2, 3)),
-            "martian": f.frame_of(f.tcp(("127.0.0.1", 5), (VIP4, 80), f.SYN)),
-            "too big": f.frame_of(f.tcp(client(1), (VIP4, 80), f.ACK, bytes(1450))),
-            "lying length": f.frame_of(good[:2] + struct.pack("!H", 1000) + good[4:]),
-            "jumbo in several buffers": f.frame_of(f.tcp(client(1), (VIP4, 80), f.ACK, bytes(8000))),
+        by_reason = {
+            "unknown_port": [f.frame_of(f.tcp(client(1), (VIP4, 81), f.SYN))],
+            "unknown_protocol": [f.frame_of(f.ip("198.51.100.1", VIP4, 47, bytes(20)))],
+            # The port has no kernel beside it.
+            "no_kernel_path": [
+                f.frame_of(f.tcp(client(1), ("203.0.113.11", 80), f.SYN)),
+                f.ethernet(bytes(46), f.ARP),
+                f.frame_of(good, (1, 2, 3)),
+            ],
+            "ipv4_fragment": [
+                f.frame_of(f.tcp(client(1), (VIP4, 80), f.ACK, bytes(64), fragment=0x2000))
+            ],
+            "l2_truncated": [f.frame_of(good)[:13]],
+            "ipv4_bad_total_length": [f.frame_of(good[:2] + struct.pack("!H", 1000) + good[4:])],
+            "ipv4_martian": [f.frame_of(f.tcp(("127.0.0.1", 5), (VIP4, 80), f.SYN))],
+            "too_big": [f.frame_of(f.tcp(client(1), (VIP4, 80), f.ACK, bytes(1450)))] * 2,
+            # Longer than a buffer, so the driver spreads it over several.
+            "multi_segment": [f.frame_of(f.tcp(client(1), (VIP4, 80), f.ACK, bytes(8000)))],
         }
-        self.assertEqual(forward_frames(list(frames.values()), expected=0), [])
+        forwarded = [f.frame_of(good)] * 5
+        dropped = [frame for frames in by_reason.values() for frame in frames]
+        outcome = run_frames(dropped + forwarded)
+        self.assertEqual(outcome.dropped, {name: len(those) for name, those in by_reason.items()})
+        self.assertEqual([f.take_apart(frame).inner for frame in outcome.frames], [good] * 5)
+        packets = outcome.stats["packets"]
+        self.assertEqual(packets["received"], len(dropped) + 5)
+        self.assertEqual(packets["dropped"], len(dropped))
+        self.assertEqual(packets["forwarded"], 5)
+        self.assertEqual(packets["transmitted"], 5)
+        self.assertEqual(packets["received_bytes"], sum(map(len, dropped + forwarded)))
+        self.assertEqual(packets["forwarded_bytes"], sum(map(len, outcome.frames)))
+        (port,) = outcome.stats["ports"]
+        self.assertEqual((port["name"], port["received"]), ("p", len(dropped) + 5))
+        self.assertEqual(port["transmitted"], 5)
+
+    def test_flows_are_counted_where_they_are(self):
+        packets = [f.tcp(client(n), (VIP4, 80), f.SYN) for n in range(40)]
+        packets += [f.tcp(client(n), (VIP4, 80), f.ACK, b"data") for n in range(25)]
+        table = run_frames([f.frame_of(packet) for packet in packets]).stats["flow_table"]
+        self.assertEqual((table["embryonic"], table["established"]), (15, 25))
+        self.assertEqual((table["new_flows"], table["hits"]), (40, 25))
 
 
 class Ports(unittest.TestCase):
@@ -238,12 +270,9 @@ class Ports(unittest.TestCase):
                 f.write_pcap(daemon.folder / name, [f.frame_of(packet) for packet in packets])
             daemon.start()
 
-            def read():
-                return {name: f.read_pcap(daemon.folder / name) for name in outputs}
-
-            wait_for(lambda: sum(map(len, read().values())) >= total, f"{total} packets")
+            daemon.stats_after(total)
             self.assertEqual(daemon.stop(), 0, daemon.stderr)
-            return read()
+            return {name: f.read_pcap(daemon.folder / name) for name in outputs}
 
     def test_a_packet_leaves_on_the_port_of_its_next_hop(self):
         ports = (
