@@ -65,6 +65,10 @@ struct FlowEntry {
 
   [[nodiscard]] constexpr std::uint64_t tag() const { return word0 >> kTagShift; }
   [[nodiscard]] constexpr bool is_free() const { return (word0 & kStateMask) == 0; }
+  /// Holds a flow with this tag. Without a branch.
+  [[nodiscard]] constexpr bool is_flow(std::uint64_t its_tag) const {
+    return ((word0 >> kTagShift) == its_tag) & ((word0 & kStateMask) != 0);
+  }
   [[nodiscard]] constexpr BackendNumber backend() const {
     return static_cast<BackendNumber>(static_cast<std::uint16_t>(word0 >> kBackendShift));
   }

@@ -8,16 +8,9 @@
 namespace holdfast {
 namespace {
 
-using Word = std::atomic_ref<std::uint64_t>;
-static_assert(Word::is_always_lock_free);
-
 /// Above this fill the search for room by relocation is mostly in vain, and a flood would make
 /// every packet pay for it.
 constexpr std::uint64_t kRelocateUpToPercent = 95;
-
-[[nodiscard]] std::uint64_t relaxed(std::uint64_t* word) {
-  return Word(*word).load(std::memory_order_relaxed);
-}
 
 }  // namespace
 
@@ -27,36 +20,13 @@ FlowTable::FlowTable(std::uint64_t capacity, int numa_node, FlowCounts& counts)
   words_ = reinterpret_cast<std::uint64_t*>(memory_->bytes().data());
 }
 
-FlowTable::Place FlowTable::find(const FlowHash& hash) const {
-  const Buckets buckets = buckets_of(hash);
-  const std::uint64_t tag = flow_tag(hash);
-  for (const std::uint64_t bucket : {buckets.first, buckets.second}) {
-    for (unsigned way = 0; way < kWays; ++way) {
-      const FlowEntry entry{.word0 = relaxed(word_of(bucket, way))};
-      if (entry.tag() == tag && !entry.is_free()) return place_of(bucket, way);
-    }
-  }
-  return kNowhere;
-}
-
-FlowEntry FlowTable::at(Place place) const {
-  std::uint64_t* const words = words_ + static_cast<std::uint64_t>(place) * 2;
-  return {.word0 = relaxed(words), .word1 = relaxed(words + 1)};
-}
-
 void FlowTable::store(Place place, const FlowEntry& entry) {
   std::uint64_t* const words = words_ + static_cast<std::uint64_t>(place) * 2;
   Word(words[1]).store(entry.word1, std::memory_order_relaxed);
   Word(words[0]).store(entry.word0, std::memory_order_release);
 }
 
-void FlowTable::update(Place place, const FlowEntry& before, const FlowEntry& after) {
-  if (after.word0 == before.word0 && after.service() == before.service()) {
-    if (after.word1 == before.word1) return;
-    std::uint64_t* const words = words_ + static_cast<std::uint64_t>(place) * 2;
-    Word(words[1]).store(after.word1, std::memory_order_relaxed);
-    return;
-  }
+void FlowTable::replace(Place place, const FlowEntry& before, const FlowEntry& after) {
   store(place, after);
   gauge(before.life()).add(~std::uint64_t{0});
   gauge(after.life()).add();
@@ -121,8 +91,7 @@ std::optional<FlowTable::Sighting> FlowTable::peek(const FlowHash& hash) const {
       for (unsigned way = 0; way < kWays; ++way) {
         // Acquire: who sees what overwrote a moved entry also sees the move counter change.
         const FlowEntry entry{.word0 = Word(*word_of(bucket, way)).load(std::memory_order_acquire)};
-        if (entry.tag() == tag && !entry.is_free())
-          return Sighting{.backend = entry.backend(), .life = entry.life()};
+        if (entry.is_flow(tag)) return Sighting{.backend = entry.backend(), .life = entry.life()};
       }
     }
     if (moves_.load(std::memory_order_relaxed) == moves) return std::nullopt;
@@ -237,7 +206,7 @@ FlowTable::Place FlowTable::room_by_relocation(const Buckets& buckets, const Sna
     for (unsigned way = 0; way < kWays; ++way) {
       const std::uint64_t other =
           other_bucket(bucket, FlowEntry{.word0 = relaxed(word_of(bucket, way))}.tag());
-      __builtin_prefetch(word_of(other, 0));
+      rte_prefetch0(word_of(other, 0));
       neighbours[count++] = {place_of(bucket, way), other};
     }
   }

@@ -25,8 +25,11 @@
 // of 64 workers, all full: 64 x 8 / 2^42 = 1.2e-10. Both are below 1e-9.
 #pragma once
 
+#include <rte_prefetch.h>
+
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -80,15 +83,33 @@ class FlowTable {
 
   /// Brings both buckets into the cache. Call it some packets ahead of find().
   void prefetch(const FlowHash& hash) const {
+    // Not __builtin_prefetch: g++ 12 takes a function that does nothing else for one without
+    // effect, and leaves out its calls.
     const Buckets buckets = buckets_of(hash);
-    __builtin_prefetch(word_of(buckets.first, 0));
-    __builtin_prefetch(word_of(buckets.second, 0));
+    rte_prefetch0(word_of(buckets.first, 0));
+    rte_prefetch0(word_of(buckets.second, 0));
   }
   /// The flow's entry, expired or not, or kNowhere.
-  [[nodiscard]] Place find(const FlowHash& hash) const;
-  [[nodiscard]] FlowEntry at(Place place) const;
+  [[nodiscard]] Place find(const FlowHash& hash) const {
+    const Buckets buckets = buckets_of(hash);
+    const std::uint64_t tag = flow_tag(hash);
+    if (const unsigned ways = ways_with(buckets.first, tag); ways != 0)
+      return place_of(buckets.first, static_cast<unsigned>(std::countr_zero(ways)));
+    if (const unsigned ways = ways_with(buckets.second, tag); ways != 0)
+      return place_of(buckets.second, static_cast<unsigned>(std::countr_zero(ways)));
+    return kNowhere;
+  }
+  [[nodiscard]] FlowEntry at(Place place) const {
+    std::uint64_t* const words = words_of(place);
+    return {.word0 = relaxed(words), .word1 = relaxed(words + 1)};
+  }
   /// Replaces the entry at `place`, which is `before`, by `after`: same flow, so the same tag.
-  void update(Place place, const FlowEntry& before, const FlowEntry& after);
+  void update(Place place, const FlowEntry& before, const FlowEntry& after) {
+    if (after.word0 != before.word0 || after.service() != before.service())
+      replace(place, before, after);
+    else if (after.word1 != before.word1)
+      Word(words_of(place)[1]).store(after.word1, std::memory_order_relaxed);
+  }
   /// Records a flow that find() did not find, by the newcomer's rule: a free or expired place, if
   /// need be after relocation; else the oldest embryonic, else the oldest stale entry's; never
   /// another's. At a limit of its service: only an expired or the oldest embryonic one of that
@@ -116,6 +137,9 @@ class FlowTable {
   [[nodiscard]] std::string memory_description() const { return memory_->description(); }
 
  private:
+  using Word = std::atomic_ref<std::uint64_t>;
+  static_assert(Word::is_always_lock_free);
+
   struct Buckets {
     std::uint64_t first;
     std::uint64_t second;
@@ -142,6 +166,26 @@ class FlowTable {
     return static_cast<Place>(bucket * kWays + way);
   }
 
+  [[nodiscard]] std::uint64_t* words_of(Place place) const {
+    return words_ + static_cast<std::uint64_t>(place) * 2;
+  }
+  [[nodiscard]] static std::uint64_t relaxed(std::uint64_t* word) {
+    return Word(*word).load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] unsigned match(std::uint64_t* bucket, unsigned way, std::uint64_t tag) const {
+    return unsigned{FlowEntry{.word0 = relaxed(bucket + 2 * way)}.is_flow(tag)} << way;
+  }
+  /// A bit for each way of `bucket` that holds `tag`. All four are compared before the caller
+  /// branches: which of them it is can not be predicted.
+  [[nodiscard]] unsigned ways_with(std::uint64_t bucket, std::uint64_t tag) const {
+    static_assert(kWays == 4);
+    std::uint64_t* const words = word_of(bucket, 0);
+    return match(words, 0, tag) | match(words, 1, tag) | match(words, 2, tag) |
+           match(words, 3, tag);
+  }
+
+  /// update() for more than a new last seen.
+  void replace(Place place, const FlowEntry& before, const FlowEntry& after);
   void store(Place place, const FlowEntry& entry);
   void erase(Place place, Counter& why);
   [[nodiscard]] Counter& gauge(FlowLife life);
