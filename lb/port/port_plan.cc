@@ -107,11 +107,17 @@ Result<std::vector<std::string>> eal_arguments(const PortPlan& plan,
   std::vector<std::string> arguments{"holdfastd", "--no-telemetry"};
 
   std::vector<std::string> addresses;
-  for (const DevicePlan& device : plan.devices)
+  bool af_xdp = false;
+  for (const DevicePlan& device : plan.devices) {
     if (device.kind == DeviceKind::pci) addresses.push_back(device.name);
+    af_xdp |= device.kind == DeviceKind::af_xdp;
+  }
   // Without either, DPDK would look at every NIC of the machine.
   if (addresses.empty()) arguments.push_back("--no-pci");
   for (const auto& address : addresses) arguments.insert(arguments.end(), {"-a", address});
+  // By physical addresses the pool of buffers would have gaps between huge pages, and the AF_XDP
+  // driver, which takes it for one gapless piece, would give the kernel less than all of it.
+  if (af_xdp || addresses.empty()) arguments.push_back("--iova-mode=va");
 
   if (surroundings.free_huge_memory >= plan.memory) {
     arguments.push_back("--in-memory");

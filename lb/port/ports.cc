@@ -100,6 +100,9 @@ Result<void> Ports::attach_steering(const DataplaneConfig& config,
                                       .receive_queues = interfaces[i].receive_queues},
                                      vips);
     if (!steering) return tl::unexpected(of_port(port, steering.error()));
+    if (!steering->in_driver())
+      spdlog::warn("port {}: the driver of {} has no XDP, so packets take a slower way", port.name,
+                   port.interface);
     steering_.push_back(std::move(*steering));
   }
   return {};
@@ -130,6 +133,9 @@ void Ports::describe(const DataplaneConfig& config) {
         description.mtu = static_cast<std::uint16_t>(interface->mtu);
       }
     }
+    spdlog::info("port {}: {}, {} queue(s), address {}, MTU {}", port.name,
+                 !port.interface.empty() ? port.interface : port.pci + port.vdev, port.queues,
+                 description.mac.text(), description.mtu);
     descriptions_.push_back(std::move(description));
   }
 }

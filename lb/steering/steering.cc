@@ -148,6 +148,8 @@ Result<void> Steering::set_vips(std::span<const IpAddress> vips) {
   return {};
 }
 
+bool Steering::in_driver() const { return attach_flags_ == XDP_FLAGS_DRV_MODE; }
+
 SteeringStats Steering::read_stats() const {
   SteeringStats stats{.port = options_.port};
   const int cpus = libbpf_num_possible_cpus();

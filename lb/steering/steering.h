@@ -43,6 +43,8 @@ class Steering {
   /// Error: the kernel has no room for one; those before it in order are in.
   [[nodiscard]] Result<void> set_vips(std::span<const IpAddress> vips);
   [[nodiscard]] SteeringStats read_stats() const;
+  /// False: this driver has no XDP of its own, and packets take the kernel's slower generic path.
+  [[nodiscard]] bool in_driver() const;
 
  private:
   struct CloseSkeleton {

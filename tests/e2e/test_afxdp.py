@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import frames as f  # noqa: E402
-from daemon import NOBODY, Daemon  # noqa: E402
+from daemon import NOBODY, Daemon, wait_for  # noqa: E402
 from wire import ForeignProgram, Wire, inside  # noqa: E402
 
 VIP4, VIP6 = "203.0.113.10", "2001:db8:203::10"
@@ -270,6 +270,32 @@ class Faults(OnAWire):
         few = ["setpriv", f"--bounding-set=-all,{named}", f"--inh-caps=-all,{named}"]
         daemon = self.daemon(prefix=["prlimit", "--memlock=8388608", *few])
         self.assert_refused(daemon, "8 MiB", "LimitMEMLOCK", status=4)
+
+
+class Interfaces(OnAWire):
+    def test_forwarding_goes_on_after_the_interface_was_down(self):
+        daemon = self.daemon().start()
+        self.wire.ip(self.wire.lb, "link", "set", "eth0", "down")
+        time.sleep(0.2)
+        self.wire.ip(self.wire.lb, "link", "set", "eth0", "up")
+        packets = [syn(n) for n in range(20)]
+        wait_for(lambda: sorted(self.tunnelled(packets, 0.5)) == sorted(packets), "forwarding")
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_a_vanished_interface_leaves_a_quiet_daemon_that_stops(self):
+        wire = Wire()  # not the class's own: it is destroyed
+        self.addCleanup(wire.close)
+        daemon = Daemon(self.config(), prefix=["ip", "netns", "exec", wire.lb])
+        self.addCleanup(daemon.close)
+        daemon.start()
+        wire.ip(wire.lb, "link", "del", "eth0")
+        time.sleep(0.5)
+        before, begin = daemon.cpu_seconds(), time.monotonic()
+        time.sleep(2)
+        percent = 100 * (daemon.cpu_seconds() - before) / (time.monotonic() - begin)
+        self.assertLess(percent, IDLE_LIMIT_PERCENT)
+        self.assertEqual(daemon.ask("status")["workers_alive"], 1)
+        self.assertEqual(daemon.stop(), 0, daemon.stderr)
 
 
 class Sleep(OnAWire):

@@ -5,6 +5,7 @@ Needs root."""
 
 import contextlib
 import ctypes
+import itertools
 import os
 import re
 import select
@@ -22,6 +23,7 @@ from labkit import namespaces  # noqa: E402
 _PREFIX = "hfwire"
 _libc = ctypes.CDLL(None, use_errno=True)
 _ETH_P_ALL = 3
+_serials = itertools.count(1)
 
 
 @contextlib.contextmanager
@@ -66,7 +68,8 @@ class Wire:
 
     def __init__(self, *, queues: int = 1, mtu: int = 1600, vips=()):
         remove_stale()
-        self.lb, self.peer = (f"{_PREFIX}{os.getpid()}-{end}" for end in ("lb", "peer"))
+        serial = next(_serials)
+        self.lb, self.peer = (f"{_PREFIX}{os.getpid()}-{end}{serial}" for end in ("lb", "peer"))
         try:
             self._raise(queues, mtu, vips)
         except BaseException:

@@ -138,6 +138,17 @@ TEST_CASE("DPDK looks at no NIC but those of the config") {
   CHECK(value_of(arguments, "-a") == "0000:3b:00.0");
 }
 
+TEST_CASE("an AF_XDP port makes DPDK use virtual addresses, so that the buffers are one piece") {
+  const EalSurroundings plenty{.cpus = {0, 1}, .free_huge_memory = std::size_t{1} << 34};
+  const auto arguments_for = [&](std::vector<PortConfig> ports) {
+    const auto plan = plan_ports(config_of(std::move(ports)));
+    return eal_arguments(*plan, plenty, {1}).value();
+  };
+  CHECK(has(arguments_for({on_interface("eth0", 1)}), "--iova-mode=va"));
+  CHECK(has(arguments_for({on_interface("eth0", 1), on_pci("0000:3b:00.0")}), "--iova-mode=va"));
+  CHECK_FALSE(has(arguments_for({on_pci("0000:3b:00.0")}), "--iova-mode=va"));
+}
+
 TEST_CASE("a NIC that DPDK owns is refused without huge pages, with the number that is needed") {
   const auto plan = plan_ports(config_of({on_pci("0000:3b:00.0")}));
   REQUIRE(plan);
