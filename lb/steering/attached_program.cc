@@ -45,7 +45,8 @@ bool uses_map(int program, std::string_view name) {
 }  // namespace
 
 Result<AttachedProgram> attached_program(unsigned interface_index) {
-  LIBBPF_OPTS(bpf_xdp_query_opts, query);
+  bpf_xdp_query_opts query{};
+  query.sz = sizeof(query);
   if (const int result = bpf_xdp_query(static_cast<int>(interface_index), 0, &query); result != 0)
     return fail(fmt::format("cannot ask the kernel for the interface's XDP program: {}",
                             std::strerror(-result)));

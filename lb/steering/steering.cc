@@ -86,7 +86,8 @@ Result<void> Steering::put_on_interface() {
           fmt::format("interface {0} already has an XDP program ({1}, id {2}): remove it "
                       "with `ip link set dev {0} xdp off`, or name another interface",
                       options_.interface, present->name, present->id));
-    LIBBPF_OPTS(bpf_xdp_attach_opts, replace);
+    bpf_xdp_attach_opts replace{};
+    replace.sz = sizeof(replace);
     replace.old_prog_fd = present->program.get();
     attach_flags_ = present->mode_flag;
     if (const int result =
@@ -120,7 +121,8 @@ Result<void> Steering::put_on_interface() {
 void Steering::detach() {
   if (!attached_) return;
   attached_ = false;
-  LIBBPF_OPTS(bpf_xdp_attach_opts, ours);
+  bpf_xdp_attach_opts ours{};
+  ours.sz = sizeof(ours);
   ours.old_prog_fd = bpf_program__fd(skeleton_->progs.xsk_def_prog);
   // Fails when the interface is gone or another program took our place: both are fine.
   (void)bpf_xdp_detach(static_cast<int>(options_.interface_index),
