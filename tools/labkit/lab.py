@@ -95,7 +95,7 @@ class Lab:
 
     def program(self, name: str) -> Path:
         """A built program, wherever in the build folder it is."""
-        found = _find_program(self._build_dir, name)
+        found = find_program(self._build_dir, name)
         if found is None:
             raise LabError(
                 f"{name} is not built in {self._build_dir}: run tools/quickstart once, or "
@@ -364,7 +364,7 @@ def remove(lab: state.State) -> None:
     shutil.rmtree(lab.folder, ignore_errors=True)
 
 
-def _find_program(build_dir: Path, name: str) -> Path | None:
+def find_program(build_dir: Path, name: str) -> Path | None:
     """By what Meson wrote down about its targets; a folder with the bare programs does as well."""
     places = [build_dir / name]
     with contextlib.suppress(FileNotFoundError):

@@ -50,15 +50,15 @@ def get(url: str) -> Get:
     started = time.monotonic()
     limit = ["--max-time", str(_GET_LIMIT_S)]
     done = subprocess.run(
-        [*_CURL, *limit, "--write-out", "\n%{http_code} %header{x-backend}", url],
+        [*_CURL, *limit, "--write-out", "\n%{time_total} %{http_code} %header{x-backend}", url],
         capture_output=True,
         text=True,
     )
-    seconds = time.monotonic() - started
+    body, _, last = done.stdout.rpartition("\n")
+    time_total, code, backend = (last.split(" ") + [""] * 3)[:3]
+    seconds = float(time_total or "nan")  # by curl's own clock: its start is not the balancer's
     if done.returncode != 0:
         return Get(started, seconds, None, done.stderr.strip() or f"curl exit {done.returncode}")
-    body, _, last = done.stdout.rpartition("\n")
-    code, _, backend = last.partition(" ")
     if code != "200":
         return Get(started, seconds, backend or None, f"status {code}")
     if not backend or body.strip() != backend:
