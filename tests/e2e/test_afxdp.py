@@ -181,6 +181,26 @@ class Steering(OnAWire):
         self.assertEqual(self.tunnels(1, seconds=0.3), [])
         self.assertEqual(daemon.stop(), 0)
 
+    def test_the_largest_mtu_leaves_room_for_a_tag(self):
+        wire = Wire(mtu=3420)
+        self.addCleanup(wire.close)
+        config = self.config().replace("mtu = 1600", "mtu = 3420")
+        config = config.replace(self.wire.mac_peer.hex(":"), wire.mac_peer.hex(":"))
+        daemon = Daemon(config, prefix=["ip", "netns", "exec", wire.lb])
+        self.addCleanup(daemon.close)
+        daemon.start()
+        source = ("198.51.100.7", 10000)
+        fits = f.tcp(source, (VIP4, 80), f.ACK, bytes(3420 - 20 - 40))
+        too_long = f.tcp(source, (VIP4, 80), f.ACK, bytes(3420 - 40))
+        wire.send(f.frame_of(fits), f.frame_of(too_long), f.frame_of(too_long, (5,)))
+        daemon.stats_after(3)
+        # Each came whole, in one buffer: what is wrong with the last two is only their length.
+        (row,) = daemon.ask("drops")["reasons"]
+        self.assertEqual((row["reason"], row["total"]), ("too_big", 2))
+        (sent,) = wire.receive(lambda frame: frame[30:34] == socket.inet_aton("192.0.2.21"), 1)
+        self.assertEqual(f.take_apart(sent).inner, fits)
+        self.assertEqual(daemon.stop(), 0)
+
     def test_large_packets_pass(self):
         daemon = self.daemon().start()
         packets = [

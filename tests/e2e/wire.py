@@ -5,6 +5,7 @@ Needs root."""
 
 import contextlib
 import ctypes
+import errno
 import itertools
 import os
 import re
@@ -134,9 +135,10 @@ class Wire:
                 try:
                     self.raw.send(ready)
                     break
-                except (BlockingIOError, OSError) as error:
-                    if time.monotonic() > deadline:
-                        raise error
+                except OSError as error:
+                    full = error.errno in (errno.EAGAIN, errno.ENOBUFS)
+                    if not full or time.monotonic() > deadline:
+                        raise
                     time.sleep(0.001)
 
     def receive(self, wanted, count: int, seconds: float = 5.0) -> list[bytes]:
