@@ -2,18 +2,43 @@
 """The real holdfastd in a folder of its own, for tests: writes its config, starts and stops it, and
 asks it through the CLI."""
 
+import contextlib
+import ctypes
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+from labkit import state  # noqa: E402
 
 BUILD = Path(os.environ.get("HOLDFAST_BUILD", Path(__file__).resolve().parents[2] / "build"))
 DAEMON = BUILD / "lb" / "holdfastd"
 CLI = BUILD / "ctrl" / "holdfast"
 NOBODY = 65534
+_FOLDER = "holdfast-test-"
+_libc = ctypes.CDLL(None)
+
+
+def _end_with_parent() -> None:
+    """In a child before it becomes the daemon: when the test is killed, so is the daemon."""
+    _libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _remove_stale_folders() -> None:
+    """What test runs left behind that were killed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        found = re.match(rf"{_FOLDER}(\d+)-", path.name)
+        if found and state.start_time(int(found[1])) is None:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(path)
 
 
 def wait_for(condition, what: str, seconds: float = 15.0):
@@ -30,9 +55,10 @@ class Daemon:
     """One holdfastd. `config` is TOML; {folder} in it stands for the daemon's folder, where also
     `seed` is; its [control] socket is to be {folder}/holdfast.sock. `prefix` is put before the command, such as ["ip", "netns", "exec", NAME]."""
 
-    def __init__(self, config: str, *, prefix=(), user: int | None = None, folder=None):
-        self._temporary = tempfile.TemporaryDirectory(prefix="holdfast-test-") if not folder else None
-        self.folder = Path(folder or self._temporary.name)
+    def __init__(self, config: str, *, prefix=(), user: int | None = None):
+        _remove_stale_folders()
+        self._temporary = tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-")
+        self.folder = Path(self._temporary.name)
         self._prefix = list(prefix)
         self._user = user
         (self.folder / "seed").write_text("00112233445566ff\n")
@@ -52,8 +78,7 @@ class Daemon:
             self.process.kill()
         if self.process is not None:
             self.process.wait()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        self._temporary.cleanup()
 
     def _popen(self, *arguments: str) -> subprocess.Popen:
         if self._user is not None:
@@ -71,6 +96,7 @@ class Daemon:
                 user=self._user,
                 group=self._user,
                 extra_groups=[] if self._user is not None else None,
+                preexec_fn=_end_with_parent,
             )
 
     @property

@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from labkit import namespaces  # noqa: E402
+from labkit import namespaces, state  # noqa: E402
 
 _PREFIX = "hfwire"
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -51,7 +51,7 @@ def remove_stale() -> None:
     with contextlib.suppress(FileNotFoundError):
         for name in os.listdir("/run/netns"):
             found = re.fullmatch(rf"{_PREFIX}(\d+)-\w+", name)
-            if found and not Path(f"/proc/{found[1]}").exists():
+            if found and state.start_time(int(found[1])) is None:
                 _remove(name)
 
 
