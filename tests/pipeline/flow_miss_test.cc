@@ -71,14 +71,43 @@ TEST_CASE("while the first checks run, running flows find their backend and new 
     CHECK(goes_to(lb, syn(client)) != kB2);
 }
 
+TEST_CASE("a SYN that has to leave its backend waits, too, while the slot's owner is not checked") {
+  LbUnderTest lb{web({kB1, kB2})};
+  const auto client = open_flows_on(lb, kB1, 1).front();  // kB1 is its slot's base owner
+  set_state(lb, kB1, BackendState::draining);
+  lb.pass(60s);
+  REQUIRE(goes_to(lb, syn(client)) == kB2);
+  lb.backend(kB1).state = BackendState::unchecked;
+  lb.backend(kB2).keeps_tcp = false;
+  set_state(lb, kB2, BackendState::down);
+  CHECK(lb.handle(syn(client)) == dropped(DropReason::no_backend));
+  set_state(lb, kB1, BackendState::eligible);
+  CHECK(goes_to(lb, syn(client)) == kB1);
+}
+
+TEST_CASE("a flow that began elsewhere is marked: its age is not what the entry says") {
+  LbUnderTest lb{web({kB1})};
+  static_cast<void>(goes_to(lb, data(1000)));
+  static_cast<void>(goes_to(lb, syn(1001)));
+  CHECK(entry_of(lb, 1000).adopted());
+  CHECK_FALSE(entry_of(lb, 1001).adopted());
+  CHECK(goes_to(lb, fin(1000)) == kB1);
+  lb.pass(10s);
+  static_cast<void>(goes_to(lb, syn(1000)));  // begins again, here
+  CHECK_FALSE(entry_of(lb, 1000).adopted());
+  CHECK(entry_of(lb, 1000).age(lb.flows.now) == FlowTime{0});
+}
+
 TEST_CASE("a flow that finds no place is forwarded by Maglev and counted") {
   LbUnderTest lb{web({kB1, kB2}), {.flows = {.capacity = 100}}};
   // More flows that carry data than there are places.
   for (std::uint16_t client = 1000; client < 1200; ++client) open_flow(lb, client);
   std::uint16_t stranger = 3000;
   const auto unrecorded = [&] { return lb.flows.table_counters().not_recorded; };
+  const auto opened = lb.counters_of_service(0).new_flows;
   for (auto before = unrecorded(); unrecorded() == before;)
     static_cast<void>(goes_to(lb, syn(++stranger)));
+  CHECK(lb.counters_of_service(0).new_flows == opened + stranger - 3000u);
 
   const auto before = lb.flows.table_counters();
   const auto new_flows_before = lb.counters_of_service(0).new_flows;

@@ -212,3 +212,18 @@ TEST_CASE("the sweep forgets what is silent without any packet of it") {
   CHECK(lb.counters_of_backend(kB1).active == 1);
   CHECK(lb.flows.table_counters().expired == 100);
 }
+
+TEST_CASE("a port that moves to another service and pool takes its flows along where they are") {
+  // Any port; then port 80 gets a service of its own, with a backend of its own.
+  const ServiceSpec all = service("203.0.113.10", tcp_any()).to(kB1);
+  const ServiceSpec none = service("203.0.113.99", tcp(80)).to(kB2);
+  LbUnderTest lb{all, none};
+  open_flow(lb, 1000);
+  CHECK(lb.counters_of_service(0).active == 1);
+  lb.service(1).vips = {"203.0.113.10"};
+  lb.publish();
+  CHECK(goes_to(lb, data(1000)) == kB1);
+  CHECK(lb.counters_of_service(0).active == 0);
+  CHECK(lb.counters_of_service(1).active == 1);
+  CHECK(open_flow(lb, 1001) == kB2);
+}

@@ -70,6 +70,15 @@ inline std::vector<std::uint16_t> open_flows_on(LbUnderTest& lb, Ip backend, std
   return clients;
 }
 
+/// The flow table's entry of a TCP client. Fails the test when there is none.
+[[nodiscard]] inline FlowEntry entry_of(const LbUnderTest& lb, std::uint16_t client) {
+  const FlowKey key(Ip4{}.src, Ip4{}.dst, Be16::from_host(client), Be16::from_host(80),
+                    IpProtocol::tcp);
+  const auto place = lb.flows.table.find(hash_flow(key, lb.snapshot().seed));
+  REQUIRE(place != FlowTable::kNowhere);
+  return lb.flows.table.at(place);
+}
+
 inline void set_state(LbUnderTest& lb, Ip address, BackendState state) {
   lb.backend(address).state = state;
   lb.publish();

@@ -60,6 +60,15 @@ TEST_CASE("a worker that was held up for an hour owes one pass, not hundreds") {
   CHECK(sweeps(flows) == 1);
 }
 
+TEST_CASE("a worker that was too busy to sweep for minutes owes one pass") {
+  const Snapshot snapshot = two_services();
+  FlowContext flows({.capacity = 40'000});
+  for (Instant time = 0s; time < 300s; time += 250ms) flows.tend(snapshot, time, 4);
+  CHECK(sweeps(flows) == 0);
+  for (int polls = 0; polls < 10; ++polls) flows.tend(snapshot, 300s, 1'000'000);
+  CHECK(sweeps(flows) == 1);
+}
+
 TEST_CASE("even the smallest table is swept") {
   const Snapshot snapshot = two_services();
   FlowContext flows({.capacity = 1});

@@ -133,6 +133,7 @@ TEST_CASE("at embryonic_share only embryonic newcomers are limited") {
   CHECK(counters_of(bucket.table).embryonic == 1);
   CHECK(bucket.newcomer(kTcpService, kEstablished));  // a copy from another worker's table
   CHECK(counters_of(bucket.table).established == 2);
+  CHECK(counters_of(bucket.table).embryonic == 1);
 }
 
 TEST_CASE(

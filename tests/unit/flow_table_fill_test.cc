@@ -35,6 +35,8 @@ double share_refused_at(double fill, std::uint64_t seed) {
   CHECK(read.established == offered - refused);
   CHECK(read.not_recorded == refused);
   CHECK(read.inserted == offered - refused);
+  // Cheap on average: most newcomers find a place at once, and most others with one move.
+  CHECK(static_cast<double>(read.relocations) < 0.11 * static_cast<double>(offered));
   return static_cast<double>(refused) / static_cast<double>(offered);
 }
 
