@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever comes in: it is forwarded with its IP packet unchanged inside the tunnel, or given to
-// the kernel unchanged, or dropped for exactly one counted reason. LbUnderTest requires the counter
+// Whatever comes in has a sane end (tests/dsl/sane_end.h). LbUnderTest requires the counter
 // identity and that each buffer is given back once; the sanitizers see reads outside a packet.
 #include <algorithm>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 #include "tests/dsl/expect.h"
 #include "tests/dsl/pcap.h"
 #include "tests/dsl/samples.h"
+#include "tests/dsl/sane_end.h"
 
 using namespace holdfast;
 using namespace holdfast::dsl;
@@ -72,51 +72,6 @@ class Mutator {
   std::mt19937 engine_;
 };
 
-/// The bytes of the IP packet that a frame carries, by its own length field; nothing when it has
-/// none. Written apart from the product's parser.
-std::span<const std::uint8_t> ip_packet(std::span<const std::uint8_t> frame) {
-  std::size_t at = 12;
-  for (; at + 2 <= frame.size(); at += 4) {
-    const unsigned type = frame[at] * 256u + frame[at + 1];
-    if (type == 0x8100 || type == 0x88a8) continue;
-    at += 2;
-    if (type == 0x0800 && frame.size() >= at + 20)
-      return frame.subspan(
-          at, std::min<std::size_t>(frame[at + 2] * 256u + frame[at + 3], frame.size() - at));
-    if (type == 0x86dd && frame.size() >= at + 40)
-      return frame.subspan(
-          at, std::min<std::size_t>(frame[at + 4] * 256u + frame[at + 5] + 40, frame.size() - at));
-    break;
-  }
-  return {};
-}
-
-/// What the outer IP header of a frame carries.
-std::span<const std::uint8_t> tunnelled_packet(std::span<const std::uint8_t> frame) {
-  const auto outer = ip_packet(frame);
-  if (outer.empty()) return {};
-  return outer.subspan(outer[0] >> 4 == 4 ? 20 : 40);
-}
-
-/// The property. Returns the outcome.
-Handled require_sane(LbUnderTest& lb, const Bytes& frame) {
-  const Handled handled = lb.handle(frame);
-  switch (handled.kind) {
-    case Handled::Kind::sent:
-      if (!std::ranges::equal(tunnelled_packet(handled.frame), ip_packet(frame)))
-        FAIL("changed in the tunnel: " << describe(frame) << "\nbecame " << describe(handled)
-                                       << "\n"
-                                       << scapy_line(frame));
-      break;
-    case Handled::Kind::to_kernel:
-      if (handled.frame != frame) FAIL("changed on the way to the kernel: " << scapy_line(frame));
-      break;
-    case Handled::Kind::dropped:
-      break;
-  }
-  return handled;
-}
-
 int rounds() {
   const char* text = std::getenv("HOLDFAST_RANDOM_ROUNDS");
   return text == nullptr ? 100'000 : std::atoi(text);
@@ -148,7 +103,7 @@ std::vector<Bytes> read_capture(const std::filesystem::path& path) {
 
 TEST_CASE("each sample packet has a sane end") {
   LbUnderTest lb(sample_services(), {});
-  for (const Packet& packet : sample_packets()) require_sane(lb, packet.bytes());
+  for (const Packet& packet : sample_packets()) require_sane_end(lb, packet.bytes());
   CHECK(lb.counters().forwarded > sample_packets().size() / 2);
 }
 
@@ -157,7 +112,7 @@ TEST_CASE("each prefix of each sample packet has a sane end") {
   for (const Packet& packet : sample_packets()) {
     const Bytes whole = packet.bytes();
     for (std::size_t size = 0; size <= whole.size(); ++size)
-      require_sane(lb, Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
+      require_sane_end(lb, Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
   }
 }
 
@@ -169,7 +124,7 @@ TEST_CASE("a sample packet has a sane end with any one byte of its headers chang
       const std::uint8_t kept = bytes[at];
       for (unsigned value = 0; value < 256; ++value) {
         bytes[at] = static_cast<std::uint8_t>(value);
-        require_sane(lb, bytes);
+        require_sane_end(lb, bytes);
       }
       bytes[at] = kept;
     }
@@ -182,7 +137,7 @@ TEST_CASE("mutated packets have a sane end") {
   const auto samples = sample_packets();
   const int count = rounds();
   for (int i = 0; i < count; ++i)
-    require_sane(lb, random.mutate(samples[random.below(samples.size())].bytes()));
+    require_sane_end(lb, random.mutate(samples[random.below(samples.size())].bytes()));
 
   // The mutations reach all of the parser, not only its front door.
   const PacketCounters counters = lb.counters();
@@ -202,8 +157,8 @@ TEST_CASE("random bytes behind a good Ethernet header have a sane end") {
     for (auto& byte : noise.bytes) byte = random.byte();
     const bool v6 = random.below(2) == 0;
     if (!noise.bytes.empty()) noise.bytes[0] = v6 ? 0x60 : 0x45;
-    require_sane(lb,
-                 (Eth{.type = v6 ? std::uint16_t{0x86dd} : std::uint16_t{0x0800}} / noise).bytes());
+    require_sane_end(
+        lb, (Eth{.type = v6 ? std::uint16_t{0x86dd} : std::uint16_t{0x0800}} / noise).bytes());
   }
 }
 
@@ -242,12 +197,12 @@ TEST_CASE("every packet of the captures in HOLDFAST_CAPTURES has a sane end") {
     LbUnderTest not_ours(sample_services(), {});
     Mutator random(9);
     for (const Bytes& frame : frames) {
-      require_sane(ours, frame);
-      require_sane(not_ours, frame);
+      require_sane_end(ours, frame);
+      require_sane_end(not_ours, frame);
     }
     forwarded += ours.counters().forwarded;
     for (int round = 0; round < 50; ++round)
-      for (const Bytes& frame : frames) require_sane(ours, random.mutate(frame));
+      for (const Bytes& frame : frames) require_sane_end(ours, random.mutate(frame));
     ++files;
   }
   CHECK(files > 0);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a packet, through the whole pipeline: a sane end (tests/dsl/sane_end.h), no read
+// outside the packet, the counter identity. Besides what libFuzzer keeps, packets of all kinds
+// (tests/dsl/samples.h) are what it mutates, so no corpus needs to be kept up to date.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "tests/dsl/samples.h"
+#include "tests/dsl/sane_end.h"
+
+namespace {
+
+using namespace holdfast;
+using namespace holdfast::dsl;
+
+/// The first byte of an input is what the NIC says about the packet, the rest is the packet.
+MbufShape shape_of(std::uint8_t how, std::size_t size) {
+  MbufShape shape;
+  if ((how & 1) != 0) shape.ol_flags |= RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
+  if ((how & 2) != 0) shape.ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_BAD;
+  if ((how & 4) != 0) shape.first_segment = size / 2;
+  if ((how & 8) != 0) shape.headroom = 30;
+  return shape;
+}
+
+/// Never limits: what is dropped for its rate alone would hide the rest of the path.
+LbUnderTest make_lb() { return LbUnderTest(sample_services(), {.icmp_relay_rate = 0xffffffff}); }
+
+}  // namespace
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t max_size, unsigned seed) {
+  static const auto samples = [] {
+    std::vector<Bytes> bytes;
+    for (const Packet& packet : sample_packets()) bytes.push_back(packet.bytes());
+    return bytes;
+  }();
+  if (size < 2 || seed % 32 == 0) {
+    const Bytes& sample = samples[seed / 32 % samples.size()];
+    if (sample.size() + 1 <= max_size) {
+      data[0] = 0;
+      std::ranges::copy(sample, data + 1);
+      size = sample.size() + 1;
+    }
+  }
+  return LLVMFuzzerMutate(data, size, max_size);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static LbUnderTest lb = make_lb();
+  if (size == 0 || size > 65000) return 0;
+  lb.pass(std::chrono::milliseconds(1));
+  try {
+    const std::span packet(data + 1, size - 1);
+    require_sane_end(lb, packet, shape_of(data[0], packet.size()));
+  } catch (const std::logic_error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    std::abort();
+  }
+  return 0;
+}
