@@ -72,14 +72,15 @@ TEST_CASE("while the first checks run, running flows find their backend and new 
 }
 
 TEST_CASE("a SYN that has to leave its backend waits, too, while the slot's owner is not checked") {
-  LbUnderTest lb{web({kB1, kB2})};
+  LbUnderTest lb{web({kB1, kB2, kB3})};
   const auto client = open_flows_on(lb, kB1, 1).front();  // kB1 is its slot's base owner
+  lb.backend(kB3).state = BackendState::down;
   set_state(lb, kB1, BackendState::draining);
   lb.pass(60s);
   REQUIRE(goes_to(lb, syn(client)) == kB2);
   lb.backend(kB1).state = BackendState::unchecked;
-  lb.backend(kB2).keeps_tcp = false;
-  set_state(lb, kB2, BackendState::down);
+  lb.backend(kB2).removed = true;
+  set_state(lb, kB3, BackendState::eligible);
   CHECK(lb.handle(syn(client)) == dropped(DropReason::no_backend));
   set_state(lb, kB1, BackendState::eligible);
   CHECK(goes_to(lb, syn(client)) == kB1);
