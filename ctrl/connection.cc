@@ -52,12 +52,12 @@ class ConnectionReply : public Reply {
 
 }  // namespace
 
-void Connection::start() {
+bool Connection::start() {
   interest_ = EPOLLIN;
-  server_.loop_.watch(socket_.get(), interest_, "a CLI client",
-                      [this, self = weak_from_this()](std::uint32_t events) {
-                        if (const auto alive = self.lock()) on_events(events);
-                      });
+  return server_.loop_.watch(socket_.get(), interest_, "a CLI client",
+                             [this, self = weak_from_this()](std::uint32_t events) {
+                               if (const auto alive = self.lock()) on_events(events);
+                             }) == 0;
 }
 
 void Connection::close() {

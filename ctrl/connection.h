@@ -21,8 +21,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(Server& server, UniqueFd socket, Peer peer)
       : server_(server), socket_(std::move(socket)), peer_(peer) {}
 
-  /// Watches the socket. Once, right after it was made.
-  void start();
+  /// Watches the socket. Once, right after it was made. False: the kernel refuses.
+  [[nodiscard]] bool start();
   /// Puts a whole line behind what the client has not read yet, or drops the client.
   void send(std::string_view line);
   /// A request got its result or error.

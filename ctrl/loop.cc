@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <system_error>
 #include <utility>
 
@@ -48,7 +49,11 @@ Loop::~Loop() = default;
 template <class Work>
 void Loop::timed(std::string_view what, Work&& work) {
   const auto start = boot_now();
-  work();
+  try {
+    work();
+  } catch (const std::exception& fault) {
+    spdlog::error("{} failed: {}", what, fault.what());
+  }
   const auto took = boot_now() - start;
   if (took > kLongestCallback) {
     ++slow_callbacks_;
@@ -84,15 +89,14 @@ void Loop::cancel(TimerId id) {
   timer_index_.erase(it);
 }
 
-void Loop::watch(int fd, std::uint32_t events, std::string_view what, FdCallback callback) {
+int Loop::watch(int fd, std::uint32_t events, std::string_view what, FdCallback callback) {
   const auto serial = next_serial_++ & 0xffffffffU;
   epoll_event event{};
   event.events = events;
   event.data.u64 = serial << 32 | static_cast<std::uint32_t>(fd);
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-    throw std::system_error(errno, std::generic_category(), "epoll_ctl");
-  }
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return errno;
   watches_[fd] = {serial, what, std::make_shared<FdCallback>(std::move(callback))};
+  return 0;
 }
 
 void Loop::change(int fd, std::uint32_t events) {

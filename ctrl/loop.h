@@ -2,7 +2,8 @@
 // The control thread's event loop: timers on the boot-time clock, file descriptors, and work that
 // other threads hand over. One epoll instance; owned by ControlPlane. All methods are for the
 // thread that calls run(), except post() and stop(). A callback must not block: one that holds the
-// loop for more than 50 ms is named in the log.
+// loop for more than 50 ms is named in the log. One that throws is named too, and the loop goes on:
+// trouble in control never stops forwarding.
 #pragma once
 
 #include <atomic>
@@ -49,9 +50,10 @@ class Loop {
   /// An id that fired already, or 0, is ignored.
   void cancel(TimerId id);
 
-  /// Watches `fd` (level triggered). A callback may unwatch any fd, its own too.
+  /// Watches `fd` (level triggered). A callback may unwatch any fd, its own too. Returns 0, or the
+  /// errno with which the kernel refused (it has a limit of watches).
   /// Requires: `fd` is open and not watched yet.
-  void watch(int fd, std::uint32_t events, std::string_view what, FdCallback callback);
+  int watch(int fd, std::uint32_t events, std::string_view what, FdCallback callback);
   void change(int fd, std::uint32_t events);
   /// Call before closing `fd`.
   void unwatch(int fd);

@@ -107,6 +107,9 @@ Result<std::unique_ptr<Server>> Server::listen(Loop& loop, std::string path, Han
       new Server(loop, std::move(path), std::move(handler), std::move(socket)));
   server->device_ = info.st_dev;
   server->inode_ = info.st_ino;
+  if (const int error = server->accept_from_now_on(); error != 0) {
+    return refuse(server->path_, fmt::format("can not be watched: {}", reason(error)));
+  }
   return server;
 }
 
@@ -114,9 +117,11 @@ Server::Server(Loop& loop, std::string path, Handler handler, UniqueFd socket)
     : loop_(loop),
       path_(std::move(path)),
       handler_(std::move(handler)),
-      socket_(std::move(socket)) {
-  loop_.watch(socket_.get(), EPOLLIN, "new CLI clients",
-              [this](std::uint32_t) { accept_clients(); });
+      socket_(std::move(socket)) {}
+
+int Server::accept_from_now_on() {
+  return loop_.watch(socket_.get(), EPOLLIN, "new CLI clients",
+                     [this](std::uint32_t) { accept_clients(); });
 }
 
 Server::~Server() {
@@ -159,8 +164,7 @@ void Server::accept_clients() {
     const int number = fd.get();
     auto connection =
         std::make_shared<Connection>(*this, std::move(fd), Peer{credentials.uid, credentials.pid});
-    connections_[number] = connection;
-    connection->start();
+    if (connection->start()) connections_[number] = std::move(connection);
   }
 }
 

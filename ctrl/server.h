@@ -45,6 +45,7 @@ class Server {
   friend class Connection;
   Server(Loop& loop, std::string path, Handler handler, UniqueFd socket);
 
+  [[nodiscard]] int accept_from_now_on();  // 0 or an errno
   void accept_clients();
   void forget(int fd);
 

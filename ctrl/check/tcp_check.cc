@@ -63,10 +63,14 @@ class TcpCheck : public RunningCheck {
  public:
   TcpCheck(Loop& loop, const CheckTarget& target, std::chrono::milliseconds timeout, CheckDone done)
       : loop_(loop), done_(std::move(done)) {
-    const int error = connect_to(target);
+    int error = connect_to(target);
     if (error == EINPROGRESS) {
-      loop_.watch(socket_.get(), EPOLLOUT, "a TCP check", [this](std::uint32_t) { on_event(); });
-      watched_ = true;
+      const int refused = loop_.watch(socket_.get(), EPOLLOUT, "a TCP check",
+                                      [this](std::uint32_t) { on_event(); });
+      watched_ = refused == 0;
+      if (!watched_) error = ENOBUFS;  // our own trouble, whatever the kernel calls it
+    }
+    if (watched_) {
       timer_ = loop_.call_after(timeout, "a TCP check's deadline", [this, timeout] {
         timer_ = 0;
         finish({.why = fmt::format("no answer within {} ms", timeout.count())});

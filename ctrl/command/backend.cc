@@ -24,12 +24,14 @@ constexpr Argument kBackend{.kind = Argument::Kind::positional,
 
 std::vector<MembershipKey> keys_of(const std::vector<FollowedBackend>& backends) {
   std::vector<MembershipKey> keys;
+  keys.reserve(backends.size());
   for (const auto& backend : backends) keys.push_back(backend.key);
   return keys;
 }
 
 std::vector<FollowedBackend> followed(const std::vector<SelectedBackend>& selected) {
   std::vector<FollowedBackend> result;
+  result.reserve(selected.size());
   for (const auto& one : selected) result.push_back({one.key(), one.backend->number, one.label()});
   return result;
 }
@@ -49,7 +51,7 @@ void warn_of_placement(const ControlPlane& control, const std::vector<FollowedBa
   }
 }
 
-void run_drain(ControlPlane& control, const Json& arguments, std::shared_ptr<Reply> reply) {
+void run_drain(ControlPlane& control, const Json& arguments, const std::shared_ptr<Reply>& reply) {
   const bool no_wait = flag_at(arguments, "no-wait");
   const auto wait_for = parse_duration(text_at(arguments, "wait-for"));
   if (no_wait && wait_for) {
@@ -64,8 +66,7 @@ void run_drain(ControlPlane& control, const Json& arguments, std::shared_ptr<Rep
   const auto keys = keys_of(backends);
   const auto timeout = parse_duration(text_at(arguments, "timeout"));
   control.drain(
-      keys, timeout,
-      [&control, no_wait, wait_for, backends = std::move(backends), reply = std::move(reply)] {
+      keys, timeout, [&control, no_wait, wait_for, backends = std::move(backends), reply] {
         warn_of_placement(control, backends, *reply);
         if (!no_wait) return follow_drain(control, {backends, wait_for}, reply);
         const auto left = flows_left(control, backends);
@@ -117,7 +118,7 @@ std::string render_drain(const Json& result) {
                      labels, after, flows);
 }
 
-void run_enable(ControlPlane& control, const Json& arguments, std::shared_ptr<Reply> reply) {
+void run_enable(ControlPlane& control, const Json& arguments, const std::shared_ptr<Reply>& reply) {
   const auto selected = select_backends(control.published().pools, text_at(arguments, "backend"));
   if (!selected) return reply->error(selected.error());
   const auto backends = followed(*selected);
@@ -127,7 +128,7 @@ void run_enable(ControlPlane& control, const Json& arguments, std::shared_ptr<Re
     was_draining.push_back(it != control.state().memberships.end() && it->second.drain.draining());
   }
   control.enable(keys_of(backends), [&control, name = text_at(arguments, "backend"), was_draining,
-                                     reply = std::move(reply)] {
+                                     reply] {
     const auto now = select_backends(control.published().pools, name);
     if (!now) return reply->error(now.error());
     Json rows = Json::array();

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "lib/config/config.h"
 
@@ -60,7 +61,7 @@ std::optional<Error> check_arguments(const Command& command, const Json& argumen
 }
 
 void run_command(ControlPlane& control, std::string_view name, const Json& arguments,
-                 std::shared_ptr<Reply> reply) {
+                 const std::shared_ptr<Reply>& reply) {
   const Command* command = find_command(name);
   if (command == nullptr || command->run == nullptr) {
     reply->error({.message = fmt::format("no command \"{}\" here: is the holdfast command newer "
@@ -77,7 +78,13 @@ void run_command(ControlPlane& control, std::string_view name, const Json& argum
     spdlog::info("uid {} (pid {}) asks: {} {}", reply->peer().uid, reply->peer().pid, name,
                  to_line(arguments));
   }
-  command->run(control, arguments, std::move(reply));
+  try {
+    command->run(control, arguments, reply);
+  } catch (const std::exception& fault) {  // a fault of ours must not take the daemon along
+    spdlog::error("the command {} failed: {}", name, fault.what());
+    reply->error({.message = fmt::format("the command failed inside the daemon: {}", fault.what()),
+                  .code = "internal"});
+  }
 }
 
 }  // namespace holdfast

@@ -60,7 +60,8 @@ struct Command {
   bool changes = false;  // changes something: logged with the client's credentials
 
   /// In the daemon; null for a command that needs none. `arguments` has passed check_arguments().
-  void (*run)(ControlPlane& control, const Json& arguments, std::shared_ptr<Reply> reply) = nullptr;
+  void (*run)(ControlPlane& control, const Json& arguments,
+              const std::shared_ptr<Reply>& reply) = nullptr;
   /// In the client, for a command that needs no daemon.
   LocalResult (*run_here)(const Json& arguments) = nullptr;
   /// The result (or an event) as text for people, with line ends.
@@ -78,6 +79,6 @@ struct Command {
 
 /// Runs a request: finds the command, checks its arguments, logs it if it changes something.
 void run_command(ControlPlane& control, std::string_view name, const Json& arguments,
-                 std::shared_ptr<Reply> reply);
+                 const std::shared_ptr<Reply>& reply);
 
 }  // namespace holdfast

@@ -18,7 +18,7 @@ std::string ports_text(const PortRange& ports) {
 }
 
 void run_service_list(ControlPlane& control, const Json& /*arguments*/,
-                      std::shared_ptr<Reply> reply) {
+                      const std::shared_ptr<Reply>& reply) {
   const auto counters = control.stats().read_stats().services;
   Json services = Json::array();
   for (const auto& service : control.config().services) {
@@ -72,7 +72,8 @@ Json drain_json(const Drain& drain) {
   return json;
 }
 
-void run_pool_show(ControlPlane& control, const Json& arguments, std::shared_ptr<Reply> reply) {
+void run_pool_show(ControlPlane& control, const Json& arguments,
+                   const std::shared_ptr<Reply>& reply) {
   const auto pool = select_pool(control.published().pools, text_at(arguments, "pool"));
   if (!pool) return reply->error(pool.error());
   const auto& report = **pool;

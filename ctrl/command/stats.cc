@@ -58,7 +58,8 @@ Json flows_json(const FlowTableCounters& flows) {
           {"sweeps", flows.sweeps}};
 }
 
-void run_stats(ControlPlane& control, const Json& /*arguments*/, std::shared_ptr<Reply> reply) {
+void run_stats(ControlPlane& control, const Json& /*arguments*/,
+               const std::shared_ptr<Reply>& reply) {
   const auto stats = control.stats().read_stats();
   PacketCounters packets;
   FlowTableCounters flows;
@@ -181,7 +182,7 @@ std::string render_stats(const Json& result) {
   return text;
 }
 
-void run_drops(ControlPlane& control, const Json& arguments, std::shared_ptr<Reply> reply) {
+void run_drops(ControlPlane& control, const Json& arguments, const std::shared_ptr<Reply>& reply) {
   DropRates::Totals totals{};
   for (const auto& worker : control.stats().read_stats().workers) {
     for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += worker.packets.dropped[i];

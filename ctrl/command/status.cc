@@ -29,7 +29,7 @@ Json pool_summary(const PoolReport& pool) {
           {"other", other},       {"new_flows_to", name_of(pool.placement)}};
 }
 
-void run(ControlPlane& control, const Json& /*arguments*/, std::shared_ptr<Reply> reply) {
+void run(ControlPlane& control, const Json& /*arguments*/, const std::shared_ptr<Reply>& reply) {
   const auto& published = control.published();
   const auto& config = control.config();
   Json pools = Json::array();

@@ -33,9 +33,15 @@ Result<std::unique_ptr<NextHopWatch>> NextHopWatch::start(Loop& loop,
   if (!events) return tl::unexpected<Error>(events.error());
   auto asking = netlink::Socket::open({});
   if (!asking) return tl::unexpected<Error>(asking.error());
-  return std::unique_ptr<NextHopWatch>(new NextHopWatch(loop, std::move(ports), std::move(backends),
-                                                        std::move(changed), std::move(*events),
-                                                        std::move(*asking)));
+  std::unique_ptr<NextHopWatch> watch(new NextHopWatch(loop, std::move(ports), std::move(backends),
+                                                       std::move(changed), std::move(*events),
+                                                       std::move(*asking)));
+  const int error = loop.watch(watch->events_.fd(), EPOLLIN, "netlink events",
+                               [self = watch.get()](std::uint32_t) { self->on_events(); });
+  if (error != 0) {
+    return fail(std::generic_category().message(error), "netlink events can not be watched");
+  }
+  return watch;
 }
 
 NextHopWatch::NextHopWatch(Loop& loop, std::vector<PortDescription> ports,
@@ -48,7 +54,6 @@ NextHopWatch::NextHopWatch(Loop& loop, std::vector<PortDescription> ports,
       events_(std::move(events)),
       asking_(std::move(asking)) {
   refresh();
-  loop_.watch(events_.fd(), EPOLLIN, "netlink events", [this](std::uint32_t) { on_events(); });
   tick_timer_ = loop_.call_every(kTick, "next hops", [this] { tick(); });
 }
 

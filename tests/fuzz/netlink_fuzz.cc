@@ -24,7 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // The ports are whatever links came, so that hops resolve.
   std::vector<PortDescription> ports;
   for (const auto& [index, link] : view.links()) {
-    if (ports.size() < 4) ports.push_back({.name = "p", .interface = link.name, .interface_index = index, .mtu = 1500});
+    if (ports.size() < 4)
+      ports.push_back({.name = "p", .interface = link.name, .interface_index = index, .mtu = 1500});
   }
   const auto domains = netlink::routing_domains(view, ports);
   const auto backend = IpAddress::v4(Be32::from_host(0xc0000215));

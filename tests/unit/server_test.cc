@@ -283,14 +283,14 @@ TEST_CASE("a client that does not read is dropped, and stalls nobody meanwhile")
 TEST_CASE("a client with many slow requests does not keep another waiting for all of them") {
   ServerUnderTest server;
   Client greedy(server.path());
-  for (std::uint64_t id = 1; id <= 20; ++id) greedy.ask(id, "slow");  // 400 ms of work
+  for (std::uint64_t id = 1; id <= 100; ++id) greedy.ask(id, "slow");  // 2 s of work
   std::this_thread::sleep_for(5ms);
   const auto start = boot_now();
   Client other(server.path());
   other.ask(1, "echo");
   REQUIRE(other.answer());
-  CHECK(boot_now() - start < 200ms);
-  for (std::uint64_t id = 1; id <= 20; ++id) CHECK(greedy.answer()->id == id);
+  CHECK(boot_now() - start < 1s);
+  for (std::uint64_t id = 1; id <= 100; ++id) CHECK(greedy.answer()->id == id);
 }
 
 TEST_CASE("one client can not have requests without end running") {
