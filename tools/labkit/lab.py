@@ -4,13 +4,11 @@
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
-import threading
 from pathlib import Path
 
-from labkit import namespaces, services, state
+from labkit import namespaces, removal, services, state
 from labkit.errors import LabError
 from labkit.topology import Topology
 
@@ -140,8 +138,8 @@ class Lab:
         """Removes the lab: processes, namespaces, mounts, files. Does nothing when it is gone."""
         if self._state is None:
             return
-        with _undisturbed(), state.locked():
-            remove(self._state)
+        with removal.undisturbed(), state.locked():
+            removal.remove(self._state)
         for service in self.services.values():
             service.process.wait()
         self.services.clear()
@@ -149,7 +147,7 @@ class Lab:
 
     def _claim(self) -> None:
         with state.locked():
-            remove_stale()
+            removal.remove_stale()
             name = self._free_name()
             claimed = state.State(
                 name=name,
@@ -335,35 +333,6 @@ class Lab:
             self.exec("router", ["ip", "route", "replace", vip, "via", gateway, "metric", "1"])
 
 
-def remove_stale() -> None:
-    """Removes what killed runs left behind. Requires: the lock is held."""
-    for name in state.names():
-        found = state.load(name)
-        if found is None:
-            # Killed between making the folder and writing its first state: nothing else is there.
-            shutil.rmtree(state.ROOT / name)
-        elif found.stale():
-            remove(found)
-
-
-def remove(lab: state.State) -> None:
-    """Removes all that `lab` made and nothing else. Requires: the lock is held."""
-    ours = {}
-    for namespace, recorded in lab.namespaces.items():
-        inode = namespaces.inode(namespace)
-        # Another inode: the name was taken anew by somebody else. 0: killed while it was made.
-        if inode is not None and recorded in (0, inode):
-            ours[namespace] = inode
-    namespaces.stop_processes(set(ours.values()))
-    for namespace in ours:
-        namespaces.delete(namespace)
-    for mount_point in lab.mounts:
-        while os.path.ismount(mount_point):
-            namespaces.run(["umount", "--lazy", mount_point])
-    # Never through a mount: what is mounted there would be emptied.
-    shutil.rmtree(lab.folder, ignore_errors=True)
-
-
 def find_program(build_dir: Path, name: str) -> Path | None:
     """By what Meson wrote down about its targets; a folder with the bare programs does as well."""
     places = [build_dir / name]
@@ -371,18 +340,3 @@ def find_program(build_dir: Path, name: str) -> Path | None:
         targets = json.loads((build_dir / "meson-info" / "intro-targets.json").read_text())
         places += [Path(t["filename"][0]) for t in targets if t["name"] == name]
     return next((place for place in places if place.is_file()), None)
-
-
-@contextlib.contextmanager
-def _undisturbed():
-    """A second Ctrl-C must not stop the removal half-way."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
