@@ -139,11 +139,15 @@ def _status_of(one: state.State) -> dict:
         kind = "kept until `down`"
     else:
         kind = f"belongs to process {one.owner['pid']}"
+    lab = Lab.of(one)
+    lbs = [lb.name for lb in lab.topology.lbs]
     return {
         "name": one.name,
         "purpose": one.purpose,
         "lifetime": kind,
         "folder": str(one.folder),
+        "sockets": {} if one.bare else {lb: str(lab.holdfast_socket(lb)) for lb in lbs},
+        "drawing": lab.topology.drawing(),
         "namespaces": {
             name: namespaces.inode(name) == inode for name, inode in one.namespaces.items()
         },
@@ -165,6 +169,9 @@ def _print_status(status: dict) -> None:
         ]
         print(f"  {host:<8} {'' if there else 'namespace is gone; '}{', '.join(running)}".rstrip())
     print(f"  files and logs: {status['folder']}")
+    for lb, socket in status["sockets"].items():
+        print(f"  holdfast --socket {socket} ...   asks {lb}")
+    print(f"\n{status['drawing']}")
 
 
 def _exec(arguments) -> None:

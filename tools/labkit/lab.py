@@ -53,8 +53,13 @@ class Lab:
         found = state.load(name)
         if found is None:
             raise LabError(f"there is no lab {name!r}: `tools/lab up` raises one")
+        return cls.of(found)
+
+    @classmethod
+    def of(cls, found: state.State) -> "Lab":
+        """The lab that this state file describes."""
         lab = cls(
-            name,
+            found.name,
             build_dir=found.build_dir,
             bare=found.bare,
             lbs=found.lbs,
