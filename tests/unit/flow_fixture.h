@@ -6,6 +6,7 @@
 
 #include "lb/flow/flow_table.h"
 #include "lib/model/snapshot.h"
+#include "tests/catch.h"
 
 namespace holdfast {
 
@@ -52,6 +53,13 @@ inline FlowTableCounters counters_of(const FlowTable& table) {
   FlowTableCounters counters;
   table.read_into(counters);
   return counters;
+}
+
+/// Every entry that was inserted is still there or left in one way.
+inline void check_identity(const FlowTable& table) {
+  const FlowTableCounters c = counters_of(table);
+  CHECK(c.inserted == c.embryonic + c.established + c.closing + c.expired + c.evicted_embryonic +
+                          c.evicted_stale + c.gone + c.handed_over);
 }
 
 }  // namespace holdfast
