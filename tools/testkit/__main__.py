@@ -53,12 +53,33 @@ class Run:
     def wants(self, kind: str) -> bool:
         return self.special == kind or self.pattern is None
 
+    def everything(self) -> None:
+        if self.special is None and self.build(builds.RELEASE):
+            self.programs(builds.RELEASE, "", env=captures())
+            # End-to-end tests mostly wait; two cores build the next programs meanwhile.
+            with concurrent.futures.ThreadPoolExecutor(1) as behind:
+                ahead = behind.submit(self.build_ahead)
+                self.python_files()
+                ahead.result()
+        self.sanitized()
+        if self.wants("fuzz"):
+            self.fuzz()
+        if self.wants("lint"):
+            self.report.step("running tools/lint")
+            self.report.add(lint.run(self.pattern, TIDY_FULL if self.full else TIDY_SHORT))
+
     def build(self, build: builds.Build) -> bool:
         self.report.step(f"building {build.directory}")
         result = build.make()
         if result.outcome == "failed" or self.pattern is None:
             self.report.add([result])
         return result.outcome == "passed"
+
+    def build_ahead(self) -> None:
+        """What goes wrong is reported when the build's turn comes."""
+        if self.pattern is None:
+            builds.ASAN.make(behind=True)
+            builds.FUZZ.make(behind=True)
 
     def programs(self, build: builds.Build, label: str, **env: dict[str, str]) -> None:
         """The Catch2 programs of `build`, two at a time."""
@@ -72,10 +93,7 @@ class Run:
             for results in pool.map(one, build.test_programs()):
                 self.report.add(results)
 
-    def release(self) -> None:
-        if not self.build(builds.RELEASE):
-            return
-        self.programs(builds.RELEASE, "", env=captures())
+    def python_files(self) -> None:
         env = {"HOLDFAST_BUILD": builds.RELEASE.directory, **captures()}
         for file in pytests.files():
             if self.pattern is None:
@@ -100,16 +118,6 @@ class Run:
             self.report.step(f"fuzzing for {seconds} s")
             self.report.add(fuzz.run(seconds, self.pattern))
 
-    def everything(self) -> None:
-        if self.special is None:
-            self.release()
-        self.sanitized()
-        if self.wants("fuzz"):
-            self.fuzz()
-        if self.wants("lint"):
-            self.report.step("running tools/lint")
-            self.report.add(lint.run(self.pattern, TIDY_FULL if self.full else TIDY_SHORT))
-
 
 def name_tests(run: Run) -> int:
     if builds.RELEASE.make().outcome != "passed":
@@ -126,10 +134,16 @@ def name_tests(run: Run) -> int:
     return 0
 
 
+def on_signal(*_) -> None:
+    processes.stop()
+    raise KeyboardInterrupt
+
+
 def main() -> int:
-    # Started in the background of a script, an interrupt is ignored, here and in all children: labs
-    # could not be asked to take themselves down.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Also where an interrupt was ignored (in the background of a script): labs must be asked to take
+    # themselves down.
+    signal.signal(signal.SIGINT, on_signal)
+    signal.signal(signal.SIGTERM, on_signal)
     options = arguments()
     report = Report()
     run = Run(report, options.pattern, options.full)
@@ -137,8 +151,7 @@ def main() -> int:
         if options.list:
             return name_tests(run)
         run.everything()
-    except KeyboardInterrupt:
-        processes.end_all()
+    except (KeyboardInterrupt, processes.Stopped):
         report.step("interrupted")
         report.finish()
         return 130

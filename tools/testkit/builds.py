@@ -6,14 +6,16 @@ import json
 import os
 import shlex
 import shutil
+from pathlib import Path
 
 from . import processes
 from .processes import ROOT
 from .results import Result
 
-SANITIZERS = ("-Db_sanitize=address,undefined", "-Dcpp_args=-fno-sanitize-recover=undefined")
-# Sanitizers bring warnings of their own, and -O1 compiles in half the time of -O3.
-CHECKED = ("-Doptimization=1", "-Ddebug=true", "-Dwerror=false", "-Db_lundef=false")
+# Assertions are on. Sanitizers bring warnings of their own; -O1 and line numbers alone as debug
+# information compile in half the time.
+CHECKED = ("-Db_ndebug=false", "-Doptimization=1", "-Dwerror=false", "-Db_lundef=false")
+SANITIZERS = ("-Db_sanitize=address,undefined", "-Dcpp_args=-g1 -fno-sanitize-recover=undefined")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,8 +25,21 @@ class Build:
     compiler: str = ""  # empty: the default, g++
     only: str = ""  # "tests" or "fuzz": just those programs; empty: everything
 
+    @property
+    def _stamp(self) -> Path:
+        """Holds the options that the directory was set up with."""
+        return ROOT / self.directory / "testkit-options"
+
+    def _exists(self) -> bool:
+        return (ROOT / self.directory / "build.ninja").exists()
+
+    def _is_set_up(self) -> bool:
+        had = self._stamp.read_text() if self._stamp.exists() else ""
+        return self._exists() and had == "\n".join(self.options)
+
     def command(self) -> list[str]:
-        return ["meson", "setup", self.directory, *self.options]
+        again = ["--reconfigure"] if self._exists() else []
+        return ["meson", "setup", *again, self.directory, *self.options]
 
     def _environment(self) -> dict[str, str]:
         if not self.compiler:
@@ -33,21 +48,24 @@ class Build:
         ccache = "ccache " if shutil.which("ccache") else ""
         return {"CXX": ccache + self.compiler}
 
-    def make(self) -> Result:
-        """Sets the directory up if needed and builds; one test case of its own."""
+    def make(self, *, behind: bool = False) -> Result:
+        """Sets the directory up if needed and builds; one test case of its own. `behind`: with the time
+        that tests leave meanwhile."""
         env = self._environment()
         prefix = "".join(f"{key}={shlex.quote(value)} " for key, value in env.items())
         setup = ""
-        if not (ROOT / self.directory / "build.ninja").exists():
-            done = processes.run(self.command(), timeout=300, env=env)
-            setup = prefix + shlex.join(self.command())
+        if not self._is_set_up():
+            command = self.command()
+            done = processes.run(command, timeout=300, env=env, behind=behind)
+            setup = prefix + shlex.join(command)
             if not done.ok:
                 return self._result(done, setup)
+            self._stamp.write_text("\n".join(self.options))
             setup += " && "
         ninja = ["ninja", "-C", self.directory, *self._targets()]
         # With these, builds of other folders and users share the cache.
         cache = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
-        done = processes.run(ninja, timeout=3600, env={**env, **cache})
+        done = processes.run(ninja, timeout=3600, env={**env, **cache}, behind=behind)
         return self._result(done, setup + shlex.join(ninja))
 
     def _targets(self) -> list[str]:
@@ -91,6 +109,6 @@ def _errors_of(output: str) -> str:
 
 RELEASE = Build("build")
 ASAN = Build("build-asan", (*SANITIZERS, *CHECKED), only="tests")
-TSAN = Build("build-tsan", ("-Db_sanitize=thread", *CHECKED), only="tests")
+TSAN = Build("build-tsan", ("-Db_sanitize=thread", "-Dcpp_args=-g1", *CHECKED), only="tests")
 CLANG = Build("build-clang", compiler="clang++")
 FUZZ = Build("build-fuzz", ("-Dfuzz=true", *SANITIZERS, *CHECKED), "clang++", only="fuzz")

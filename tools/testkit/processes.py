@@ -33,11 +33,23 @@ class Finished:
 
 
 _running: set[subprocess.Popen] = set()
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal handler takes it while its thread may hold it
+_stopped = False
 
 
-def run(command: list[str], *, timeout: float, env: dict[str, str] | None = None) -> Finished:
-    """Runs `command` at the top of the tree. `env` is added to the environment."""
+class Stopped(Exception):
+    """No command is started any more: tools/test was interrupted."""
+
+
+def run(
+    command: list[str], *, timeout: float, env: dict[str, str] | None = None, behind: bool = False
+) -> Finished:
+    """Runs `command` at the top of the tree. `env` is added to the environment. `behind`: it gets only
+    the time that others leave."""
+    if behind:
+        command = ["nice", "-n", "19", *command]
+    if _stopped:
+        raise Stopped
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(
             command,
@@ -74,9 +86,11 @@ def end(process: subprocess.Popen) -> None:
             return
 
 
-def end_all() -> None:
-    """Ends every command that still runs; for an interrupted tools/test."""
+def stop() -> None:
+    """For an interrupt: ends all that runs, without waiting here, and lets nothing new begin."""
+    global _stopped
+    _stopped = True
     with _lock:
         left = list(_running)
     for process in left:
-        end(process)
+        threading.Thread(target=end, args=(process,)).start()
