@@ -23,9 +23,11 @@ using Computed = std::optional<T>;  // absent: as it must be
 
 /// An address written as text; throws std::invalid_argument for what is none.
 struct Ip : IpAddress {
+  // A test writes "192.0.2.1" where an address is meant: NOLINTBEGIN(google-explicit-constructor)
   Ip(const IpAddress& address) : IpAddress(address) {}
   Ip(std::string_view text) : IpAddress(read(text)) {}
   Ip(const char* text) : Ip(std::string_view(text)) {}
+  // NOLINTEND(google-explicit-constructor)
 
  private:
   static IpAddress read(std::string_view text) {
@@ -36,7 +38,9 @@ struct Ip : IpAddress {
 };
 
 struct Mac : MacAddress {
+  // As for Ip: NOLINTNEXTLINE(google-explicit-constructor)
   Mac(const MacAddress& address) : MacAddress(address) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Mac(const char* text) : MacAddress(MacAddress::parse(text).value()) {}
 };
 

@@ -13,11 +13,14 @@
 
 namespace holdfast::dsl {
 
+template <class T>
+concept LayerType = std::is_constructible_v<Layer, T>;
+
 class Packet {
  public:
   Packet() = default;
-  template <class L>
-  requires std::is_constructible_v<Layer, L> Packet(L layer) : layers_{Layer(std::move(layer))} {}
+  /// A single layer is a packet, too. NOLINTNEXTLINE(google-explicit-constructor)
+  Packet(LayerType auto layer) : layers_{Layer(std::move(layer))} {}
   explicit Packet(std::vector<Layer> layers) : layers_(std::move(layers)) {}
 
   /// The bytes on the wire. A packet may start at any layer: an inner packet at its IP header.

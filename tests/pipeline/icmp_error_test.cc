@@ -156,7 +156,7 @@ TEST_CASE("eight quoted bytes behind the IP header are enough, and so are the fo
   LbUnderTest lb{web()};
   const Ip backend4 = backend_of_client4(lb);
   const Ip backend6 = backend_of_client6(lb);
-  for (const std::size_t transport : {8, 4}) {
+  for (const std::size_t transport : {std::size_t{8}, std::size_t{4}}) {
     const auto v4 = error4(quote(answer4(), 20 + transport));
     const auto v6 = error6(quote(answer6(), 40 + transport));
     CHECK(lb.handle(Eth{} / v4) == sent(tunnelled(backend4, v4)));
