@@ -44,8 +44,8 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(Config config, HashSee
   }
   auto server =
       Server::listen(self.loop_, self.config_->control.socket,
-                     [&self](const Request& request, std::shared_ptr<Reply> reply) {
-                       run_command(self, request.command, request.arguments, std::move(reply));
+                     [&self](const Request& request, const std::shared_ptr<Reply>& reply) {
+                       run_command(self, request.command, request.arguments, reply);
                      });
   if (!server) return tl::unexpected<Error>(server.error());
   self.server_ = std::move(*server);

@@ -164,7 +164,8 @@ void Loop::run_timers() {
     timed(timer.what, *timer.callback);
     running_timer_ = 0;
     if (timer.period.count() > 0 && cancelled_while_running_ != id) {
-      add_timer(boot_now() + timer.period, std::move(timer));
+      const auto next = boot_now() + timer.period;
+      add_timer(next, std::move(timer));
     }
   }
 }
