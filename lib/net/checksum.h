@@ -22,7 +22,8 @@ namespace holdfast {
     sum += word;
   }
   std::uint32_t rest = 0;
-  std::memcpy(&rest, bytes.data() + i, bytes.size() - i);
+  // An empty span may point nowhere, and memcpy wants a place even for nothing.
+  if (i < bytes.size()) std::memcpy(&rest, bytes.data() + i, bytes.size() - i);
   return sum + rest;
 }
 

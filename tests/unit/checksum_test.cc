@@ -46,6 +46,8 @@ TEST_CASE("the checksum equals the plain algorithm for every length") {
   CHECK(checksum_finish(checksum_add(ones)).host() == plain_checksum(ones));
 }
 
+TEST_CASE("nothing at all has a sum of zero") { CHECK(checksum_add({}) == 0); }
+
 TEST_CASE("sums of parts add up to the sum of the whole") {
   std::mt19937 random(2);
   const auto bytes = random_bytes(random, 96);

@@ -11,6 +11,7 @@ namespace {
 template <class T>
 std::vector<std::string> texts(const std::vector<T>& list) {
   std::vector<std::string> result;
+  result.reserve(list.size());
   for (const auto& entry : list) result.push_back(entry.text());
   return result;
 }
