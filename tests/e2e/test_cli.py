@@ -435,15 +435,15 @@ class BadClients(WithDaemon):
                 while sent < 4_000_000:
                     sent += silent.send(request * 100)
             worst = 0
-            until = time.monotonic() + 3
-            while time.monotonic() < until:
+            until = time.monotonic() + 15
+            while "does not read its answers and is dropped" not in self.daemon.logged():
+                self.assertLess(time.monotonic(), until, "not dropped")
                 start = time.monotonic()
                 self.daemon.run("status", check=0)
                 worst = max(worst, time.monotonic() - start)
                 with contextlib.suppress(OSError):
                     silent.send(request * 100)
             self.assertLess(worst, 2)
-        self.assertIn("does not read its answers and is dropped", self.daemon.logged())
 
     def test_a_hundred_at_once(self):
         clients = [self.connect() for _ in range(100)]
