@@ -142,6 +142,10 @@ struct ConfigResult {
 /// start (textually: nothing is opened). A syntax error is reported alone.
 [[nodiscard]] ConfigResult parse_config(std::string_view text, std::string_view file);
 
+/// A hundred years, which is for ever: what is longer counts as this, so that a duration can be
+/// added to any Instant (64 bits of nanoseconds end after 292 years).
+inline constexpr std::chrono::milliseconds kLongestDuration = std::chrono::hours(24 * 36'525);
+
 /// "250ms", "10s", "15m", "2h": a whole number and one unit. Nothing else.
 [[nodiscard]] std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
 

@@ -35,7 +35,7 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
   const auto count = parse_decimal<std::int64_t>(text.substr(0, digits));
   if (factor == 0 || !count || *count > std::numeric_limits<std::int64_t>::max() / factor)
     return std::nullopt;
-  return std::chrono::milliseconds{*count * factor};
+  return std::min(std::chrono::milliseconds{*count * factor}, kLongestDuration);
 }
 
 Result<HashSeed> parse_seed(std::string_view text) {

@@ -165,7 +165,7 @@ TEST_CASE("an interface serves AF_XDP when it is up, not too large, and each que
   const KernelInterface good{
       .name = "eth0", .index = 3, .up = true, .mtu = 1500, .receive_queues = 2};
   CHECK(check_for_af_xdp(good, 2));
-  const auto refused = [](KernelInterface interface, unsigned queues) {
+  const auto refused = [](const KernelInterface& interface, unsigned queues) {
     const auto result = check_for_af_xdp(interface, queues);
     return result ? std::string() : result.error().message;
   };
