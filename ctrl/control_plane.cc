@@ -8,9 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "ctrl/boot_clock.h"
 #include "ctrl/command/command.h"
 #include "ctrl/event_log.h"
+#include "ctrl/loop/boot_clock.h"
 
 namespace holdfast {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ctrl/reconcile.h"
+#include "ctrl/reconcile/reconcile.h"
 
 namespace holdfast {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "ctrl/loop.h"
+#include "ctrl/loop/loop.h"
 #include "lib/config/config.h"
 #include "lib/net/address.h"
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "ctrl/check/check.h"
-#include "ctrl/loop.h"
-#include "ctrl/numbers.h"
+#include "ctrl/loop/loop.h"
+#include "ctrl/reconcile/numbers.h"
 #include "lib/config/config.h"
 
 namespace holdfast {

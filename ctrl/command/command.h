@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ctrl/reply.h"
+#include "ctrl/server/reply.h"
 #include "lib/base/result.h"
 #include "lib/protocol/json.h"
 

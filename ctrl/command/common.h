@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "ctrl/boot_clock.h"
-#include "ctrl/reconcile.h"
+#include "ctrl/loop/boot_clock.h"
+#include "ctrl/reconcile/reconcile.h"
 #include "lib/model/stats.h"
 #include "lib/protocol/json.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ctrl/control_plane.h"
-#include "ctrl/reply.h"
+#include "ctrl/server/reply.h"
 
 namespace holdfast {
 

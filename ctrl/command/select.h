@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ctrl/reconcile.h"
+#include "ctrl/reconcile/reconcile.h"
 #include "lib/base/result.h"
 
 namespace holdfast {

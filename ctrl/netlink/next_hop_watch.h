@@ -13,11 +13,11 @@
 #include <set>
 #include <vector>
 
-#include "ctrl/loop.h"
+#include "ctrl/loop/loop.h"
 #include "ctrl/netlink/kernel_view.h"
 #include "ctrl/netlink/resolve.h"
 #include "ctrl/netlink/socket.h"
-#include "ctrl/next_hops.h"
+#include "ctrl/reconcile/next_hops.h"
 #include "lib/base/result.h"
 
 namespace holdfast {

@@ -10,7 +10,7 @@
 
 #include "ctrl/netlink/kernel_view.h"
 #include "ctrl/netlink/messages.h"
-#include "ctrl/next_hops.h"
+#include "ctrl/reconcile/next_hops.h"
 #include "lib/model/seam.h"
 
 namespace holdfast::netlink {

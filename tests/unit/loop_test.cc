@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/loop.h"
+#include "ctrl/loop/loop.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>

@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "ctrl/reconcile.h"
+#include "ctrl/reconcile/reconcile.h"
 #include "tests/catch.h"
 
 namespace holdfast::plane {

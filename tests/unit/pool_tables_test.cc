@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/pool_tables.h"
+#include "ctrl/reconcile/pool_tables.h"
 
 #include "tests/catch.h"
 

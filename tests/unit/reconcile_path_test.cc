@@ -2,7 +2,7 @@
 // How backends are reached: next hops, tunnel sources, MTUs.
 #include <algorithm>
 
-#include "ctrl/reconcile.h"
+#include "ctrl/reconcile/reconcile.h"
 #include "tests/catch.h"
 #include "tests/unit/plane.h"
 

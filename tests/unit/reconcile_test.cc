@@ -2,7 +2,7 @@
 // Which backends take new flows, and which tables come out.
 #include <algorithm>
 
-#include "ctrl/reconcile.h"
+#include "ctrl/reconcile/reconcile.h"
 #include "tests/catch.h"
 #include "tests/unit/plane.h"
 

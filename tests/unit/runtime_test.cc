@@ -2,7 +2,7 @@
 // What a new configuration keeps, and what it forgets.
 #include <algorithm>
 
-#include "ctrl/reconcile.h"
+#include "ctrl/reconcile/reconcile.h"
 #include "tests/catch.h"
 #include "tests/unit/plane.h"
 

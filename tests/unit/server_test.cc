@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The socket server over real Unix sockets in a folder of its own, with a handler that stands in
 // for the commands.
-#include "ctrl/server.h"
+#include "ctrl/server/server.h"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/backend_path.h"
+#include "ctrl/reconcile/backend_path.h"
 
 #include <fmt/format.h>
 

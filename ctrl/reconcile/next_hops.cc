@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/next_hops.h"
+#include "ctrl/reconcile/next_hops.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "ctrl/next_hops.h"
+#include "ctrl/reconcile/next_hops.h"
 #include "ctrl/state/backend_state.h"
 
 namespace holdfast {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/numbers.h"
+#include "ctrl/reconcile/numbers.h"
 
 #include <algorithm>
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "ctrl/loop.h"
-#include "ctrl/reply.h"
+#include "ctrl/loop/loop.h"
+#include "ctrl/server/reply.h"
 #include "lib/base/unique_fd.h"
 #include "lib/protocol/message.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "ctrl/pool_tables.h"
-#include "ctrl/runtime.h"
+#include "ctrl/reconcile/pool_tables.h"
+#include "ctrl/reconcile/runtime.h"
 #include "lib/model/snapshot.h"
 
 namespace holdfast {

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "ctrl/reply.h"
-#include "ctrl/server.h"
+#include "ctrl/server/reply.h"
+#include "ctrl/server/server.h"
 #include "lib/base/unique_fd.h"
 #include "lib/protocol/line_buffer.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/connection.h"
+#include "ctrl/server/connection.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "ctrl/boot_clock.h"
+#include "ctrl/loop/boot_clock.h"
 
 namespace holdfast {
 namespace {

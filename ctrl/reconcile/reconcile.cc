@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/reconcile.h"
+#include "ctrl/reconcile/reconcile.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "ctrl/backend_path.h"
+#include "ctrl/reconcile/backend_path.h"
 #include "ctrl/state/backend_state.h"
 
 namespace holdfast {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "ctrl/next_hops.h"
-#include "ctrl/numbers.h"
+#include "ctrl/reconcile/next_hops.h"
+#include "ctrl/reconcile/numbers.h"
 #include "ctrl/state/drain.h"
 #include "ctrl/state/health.h"
 #include "lib/base/instant.h"

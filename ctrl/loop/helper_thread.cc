@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/helper_thread.h"
+#include "ctrl/loop/helper_thread.h"
 
 #include <pthread.h>
 

@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ctrl/boot_clock.h"
+#include "ctrl/loop/boot_clock.h"
 #include "lib/base/unique_fd.h"
 
 namespace holdfast {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/server.h"
+#include "ctrl/server/server.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "ctrl/connection.h"
+#include "ctrl/server/connection.h"
 
 namespace holdfast {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/runtime.h"
+#include "ctrl/reconcile/runtime.h"
 
 #include <fmt/format.h>
 
