@@ -28,7 +28,7 @@ class NameList {
   void require(std::string_view kind, std::string_view name, Place place, Faults& faults) const {
     if (!place.known() || name.empty() || set_.contains(name)) return;
     faults.add(place,
-               fmt::format("there is no {} {}{}", kind, quoted(name), suggestion(name, all_)));
+               fmt::format("there is no {} {}{}", kind, in_quotes(name), suggestion(name, all_)));
   }
 
  private:
@@ -71,7 +71,7 @@ void report_overlap(const Rule& a, const Rule& b, Parse& parse) {
                    fmt::format("{} {} of VIP {} {} service {} already ({}, line {})", protocol,
                                ports_text(later.ports), later.vip.text(),
                                later.kind == RuleKind::range ? "overlap" : "belongs to",
-                               quoted(services[earlier.service].name), ports_text(earlier.ports),
+                               in_quotes(services[earlier.service].name), ports_text(earlier.ports),
                                places[earlier.service].ports.line));
 }
 
@@ -120,15 +120,16 @@ void check_check_port(const PoolConfig& pool, const PoolPlaces& places, Parse& p
     parse.faults.add(places.check,
                      fmt::format("check {} needs a \"port\": no service uses pool {}, so there is "
                                  "none to take it from",
-                                 quoted(check->name), quoted(pool.name)));
+                                 in_quotes(check->name), in_quotes(pool.name)));
     return;
   }
   const auto index = static_cast<std::size_t>(service - services.begin());
   if (service->ports.is_any() && parse.places.services[index].ports.known())
-    parse.faults.add(places.check,
-                     fmt::format("check {} needs a \"port\": service {}, the first that uses pool "
-                                 "{}, has ports = \"any\"",
-                                 quoted(check->name), quoted(service->name), quoted(pool.name)));
+    parse.faults.add(
+        places.check,
+        fmt::format("check {} needs a \"port\": service {}, the first that uses pool "
+                    "{}, has ports = \"any\"",
+                    in_quotes(check->name), in_quotes(service->name), in_quotes(pool.name)));
 }
 
 }  // namespace
@@ -170,7 +171,7 @@ void check_pools(Parse& parse) {
     if (pool.table_size < pool.backends.size())
       parse.faults.add(places.table_size.known() ? places.table_size : places.self,
                        fmt::format("pool {} has {} backends but a table of only {} slots",
-                                   quoted(pool.name), pool.backends.size(), pool.table_size));
+                                   in_quotes(pool.name), pool.backends.size(), pool.table_size));
   }
 }
 

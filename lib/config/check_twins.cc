@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include "lib/config/sections.h"
@@ -39,7 +40,7 @@ void report_twins(std::string_view kind, const Items& items, GetName name, GetPl
     if (text.empty()) continue;
     const auto earlier = seen.earlier(text, place(i));
     if (earlier.known())
-      faults.add(place(i), fmt::format("there is another {} {} in line {}", kind, quoted(text),
+      faults.add(place(i), fmt::format("there is another {} {} in line {}", kind, in_quotes(text),
                                        earlier.line));
   }
 }
@@ -95,6 +96,14 @@ void check_addresses(Parse& parse) {
   if (dataplane.tunnel_source_v6)
     refuse_vip(*dataplane.tunnel_source_v6, places.tunnel_source_v6, "the tunnels' source");
 
+  const auto refuse_own = [&](const BackendConfig& backend, Place place,
+                              const std::optional<IpAddress>& source, Place source_place) {
+    if (!place.known() || source != backend.address) return;
+    parse.faults.add(place, fmt::format("{} can not be a backend: it is this load balancer's own "
+                                        "address, the tunnels' source (line {})",
+                                        backend.address.text(), source_place.line));
+  };
+
   std::map<std::string_view, const BackendConfig*> by_name;
   for (std::size_t p = 0; p < config.pools.size(); ++p) {
     const auto& pool = config.pools[p];
@@ -103,22 +112,24 @@ void check_addresses(Parse& parse) {
       const auto& backend = pool.backends[b];
       const auto& at = places.pools[p].backends[b];
       refuse_vip(backend.address, at.address, "a backend");
+      refuse_own(backend, at.address, dataplane.tunnel_source_v4, places.tunnel_source_v4);
+      refuse_own(backend, at.address, dataplane.tunnel_source_v6, places.tunnel_source_v6);
       const auto earlier = addresses.earlier(backend.address, at.address);
       if (earlier.known())
         parse.faults.add(at.address,
                          fmt::format("backend {} is in pool {} already (line {})",
-                                     backend.address.text(), quoted(pool.name), earlier.line));
+                                     backend.address.text(), in_quotes(pool.name), earlier.line));
       if (!at.address.known()) continue;
       const auto [first, is_new] = by_name.try_emplace(backend.name, &backend);
       if (!is_new && first->second->address != backend.address)
         parse.faults.add(at.name.known() ? at.name : at.address,
                          fmt::format("the name {} belongs to backend {} already",
-                                     quoted(backend.name), first->second->address.text()));
+                                     in_quotes(backend.name), first->second->address.text()));
       const auto as_address = IpAddress::parse(backend.name);
       if (as_address && *as_address != backend.address)
         parse.faults.add(at.name, fmt::format("backend {} can not be named after another address, "
                                               "{}",
-                                              backend.address.text(), quoted(backend.name)));
+                                              backend.address.text(), in_quotes(backend.name)));
     }
   }
 }

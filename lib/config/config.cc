@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lib/base/printable.h"
 #include "lib/config/sections.h"
 #include "lib/config/syntax.h"
 
@@ -35,8 +36,9 @@ std::optional<std::uint16_t> Config::check_port(const PoolConfig& pool) const {
 }
 
 std::string ConfigFault::text() const {
-  return line == 0 ? fmt::format("{}: {}", file, message)
-                   : fmt::format("{}:{}:{}: {}", file, line, column, message);
+  const auto path = printable_path(file);
+  return line == 0 ? fmt::format("{}: {}", path, message)
+                   : fmt::format("{}:{}:{}: {}", path, line, column, message);
 }
 
 ConfigResult parse_config(std::string_view text, std::string_view file) {

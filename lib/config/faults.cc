@@ -11,7 +11,6 @@ namespace holdfast::config {
 namespace {
 
 constexpr std::size_t kMaxFaults = 1000;
-constexpr std::size_t kMaxQuoted = 64;     // bytes
 constexpr std::size_t kMaxGuessed = 64;    // bytes of a name worth a guess
 constexpr std::size_t kMaxGuesses = 1000;  // candidates looked at
 
@@ -52,20 +51,6 @@ std::vector<ConfigFault> Faults::take() {
   return std::move(faults_);
 }
 
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool starts_a_character = (byte & 0xc0) != 0x80;
-    if (i >= kMaxQuoted && starts_a_character) return result + "...\"";
-    if (byte < 0x20 || byte == 0x7f)
-      result += fmt::format("\\x{:02x}", byte);
-    else
-      result += text[i];
-  }
-  return result + '"';
-}
-
 std::string_view nearest(std::string_view text, const std::vector<std::string_view>& candidates) {
   if (text.size() > kMaxGuessed || candidates.size() > kMaxGuesses) return {};
   // A third of the letters may be wrong, but not more than three.
@@ -87,7 +72,7 @@ std::string_view nearest(std::string_view text, const std::vector<std::string_vi
 
 std::string suggestion(std::string_view text, const std::vector<std::string_view>& candidates) {
   const auto best = nearest(text, candidates);
-  return best.empty() ? std::string{} : fmt::format("; did you mean {}?", quoted(best));
+  return best.empty() ? std::string{} : fmt::format("; did you mean {}?", in_quotes(best));
 }
 
 }  // namespace holdfast::config

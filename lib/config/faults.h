@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/printable.h"
 #include "lib/config/config.h"
 
 namespace holdfast::config {
@@ -37,10 +38,6 @@ class Faults {
   std::vector<ConfigFault> faults_;
   std::size_t left_out_ = 0;
 };
-
-/// The operator's own text in double quotes, fit for a terminal: control characters are escaped and
-/// long texts cut.
-[[nodiscard]] std::string quoted(std::string_view text);
 
 /// The candidate that `text` is most likely a misspelling of, or empty.
 [[nodiscard]] std::string_view nearest(std::string_view text,

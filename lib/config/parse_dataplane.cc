@@ -6,6 +6,7 @@
 
 #include "lib/config/sections.h"
 #include "lib/config/values.h"
+#include "lib/protocol/socket_path.h"
 
 namespace holdfast::config {
 namespace {
@@ -18,15 +19,18 @@ const toml::table& section(TableReader& root, std::string_view key) {
   return table == nullptr ? kNothing : *table;
 }
 
-// A Unix socket's address holds 108 bytes, the last of them a zero.
-constexpr std::size_t kMaxSocketPath = 107;
+/// Whether the path can only be a folder's, where a file or socket is meant.
+bool names_a_folder(std::string_view path) {
+  const auto last = path.substr(path.rfind('/') + 1);  // all of it when there is no '/'
+  return last.empty() || last == "." || last == "..";
+}
 
 void parse_port_device(TableReader& reader, PortConfig& port, PortPlaces& places) {
   if (auto interface = reader.text("interface")) {
     if (!is_interface_name(*interface))
       reader.fault("interface", fmt::format("{} can not be a network interface: its name has 1 to "
                                             "15 bytes, no '/', ':' or space",
-                                            quoted(*interface)));
+                                            in_quotes(*interface)));
     port.interface = *std::move(interface);
     places.interface = reader.place("interface");
   }
@@ -34,14 +38,14 @@ void parse_port_device(TableReader& reader, PortConfig& port, PortPlaces& places
     if (!vdev->starts_with("net_"))
       reader.fault("vdev", fmt::format("{} is not a DPDK network device: a vdev starts with the "
                                        "name of its driver, such as \"net_pcap0,...\"",
-                                       quoted(*vdev)));
+                                       in_quotes(*vdev)));
     port.vdev = *std::move(vdev);
     places.vdev = reader.place("vdev");
   }
   if (auto pci = reader.text("pci")) {
     if (!is_pci_address(*pci))
-      reader.fault("pci",
-                   fmt::format("{} is not a PCI address such as \"0000:03:00.1\"", quoted(*pci)));
+      reader.fault(
+          "pci", fmt::format("{} is not a PCI address such as \"0000:03:00.1\"", in_quotes(*pci)));
     port.pci = *std::move(pci);
     places.pci = reader.place("pci");
   }
@@ -58,7 +62,7 @@ void parse_port(const toml::table& table, Parse& parse) {
   PortPlaces places;
   reader.require("name");
   if (auto name = reader.name("name")) {
-    reader.rename("port " + quoted(*name));
+    reader.rename("port " + in_quotes(*name));
     port.name = *std::move(name);
     places.name = reader.place("name");
   }
@@ -77,7 +81,7 @@ void parse_tunnel_source(TableReader& reader, std::string_view key, Family famil
   if (!address) return;
   if (address->family() != family) {
     reader.fault(key, fmt::format("\"{}\" must be an IPv{} address, not {}", key,
-                                  family == Family::ipv4 ? 4 : 6, quoted(address->text())));
+                                  family == Family::ipv4 ? 4 : 6, in_quotes(address->text())));
     return;
   }
   source = address;
@@ -121,7 +125,9 @@ void parse_dataplane(TableReader& root, Parse& parse) {
   reader.require("hash_seed_file",
                  "a file with 16 hexadecimal digits, the same on every load balancer");
   if (const auto path = reader.text("hash_seed_file")) {
-    if (path->empty()) reader.fault("hash_seed_file", "\"hash_seed_file\" must name a file");
+    if (names_a_folder(*path))
+      reader.fault("hash_seed_file", fmt::format("\"hash_seed_file\" must name a file{}",
+                                                 path->empty() ? "" : ", not a folder"));
     dataplane.hash_seed_file = parse.resolve(*path);
   }
   if (const auto busy_poll = reader.boolean("busy_poll")) dataplane.busy_poll = *busy_poll;
@@ -143,7 +149,7 @@ void parse_dataplane(TableReader& root, Parse& parse) {
         parse.places.ports[i].queues,
         fmt::format("port {} has fewer queues ({}) than there are workers ({}); each "
                     "worker needs its own: set queues = {}",
-                    quoted(port.name), port.queues, dataplane.workers, dataplane.workers));
+                    in_quotes(port.name), port.queues, dataplane.workers, dataplane.workers));
   }
 }
 
@@ -152,11 +158,13 @@ void parse_control(TableReader& root, Parse& parse) {
   if (const auto path = reader.text("socket")) {
     auto& socket = parse.config.control.socket;
     socket = parse.resolve(*path);
-    if (path->empty()) reader.fault("socket", "\"socket\" must be a path");
-    if (socket.size() > kMaxSocketPath)
+    if (names_a_folder(*path))
+      reader.fault("socket", fmt::format("\"socket\" must be the path of a socket{}",
+                                         path->empty() ? "" : ", not of a folder"));
+    else if (socket.size() > kMaxSocketPath)
       reader.fault("socket",
                    fmt::format("the socket's path {} has {} bytes; at most {} are possible",
-                               quoted(socket), socket.size(), kMaxSocketPath));
+                               in_quotes(socket), socket.size(), kMaxSocketPath));
   }
   reader.finish();
 }

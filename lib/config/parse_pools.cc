@@ -13,7 +13,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 
 // A table of 10 million slots takes 20 MB and a second to build; the paper's largest has 655373.
-constexpr std::int64_t kMaxTableSize = 10'000'000;
+constexpr std::uint32_t kMaxTableSize = 10'000'000;
 
 void parse_next_hop(TableReader& backend, BackendConfig& config, BackendPlaces& places,
                     Faults& faults) {
@@ -31,9 +31,9 @@ void parse_next_hop(TableReader& backend, BackendConfig& config, BackendPlaces& 
     const auto mac = MacAddress::parse(*text);
     if (!mac)
       reader.fault("mac", fmt::format("{} is not a MAC address such as \"02:00:5e:10:00:01\"",
-                                      quoted(*text)));
+                                      in_quotes(*text)));
     else if (mac->is_zero() || (mac->bytes[0] & 1) != 0)
-      reader.fault("mac", fmt::format("{} can not be one host's MAC address", quoted(*text)));
+      reader.fault("mac", fmt::format("{} can not be one host's MAC address", in_quotes(*text)));
     else
       hop.mac = *mac;
   }
@@ -54,7 +54,7 @@ void parse_backend(const toml::table& table, const std::string& pool_what, PoolC
   if (auto name = reader.name("name")) {
     backend.name = *std::move(name);
     places.name = reader.place("name");
-    reader.rename(fmt::format("backend {} of {}", quoted(backend.name), pool_what));
+    reader.rename(fmt::format("backend {} of {}", in_quotes(backend.name), pool_what));
   }
   reader.require("address");
   if (const auto address = reader.address("address")) {
@@ -79,11 +79,14 @@ void parse_table_size(TableReader& reader, PoolConfig& pool, PoolPlaces& places)
   pool.table_size = static_cast<std::uint32_t>(*size);
   places.table_size = reader.place("table_size");
   if (is_prime(pool.table_size)) return;
-  auto next = pool.table_size + 1;
-  while (!is_prime(next)) ++next;
+  // The next prime above, if it is not too large itself, else the largest.
+  auto prime = pool.table_size;
+  while (prime <= kMaxTableSize && !is_prime(prime)) ++prime;
+  const bool above = prime <= kMaxTableSize;
+  while (!is_prime(prime)) --prime;
   reader.fault("table_size", fmt::format("\"table_size\" must be a prime number, which {} is not; "
-                                         "the next one is {}",
-                                         pool.table_size, next));
+                                         "the {} one is {}",
+                                         pool.table_size, above ? "next" : "largest", prime));
 }
 
 void parse_pool(const toml::table& table, Parse& parse) {
@@ -92,7 +95,7 @@ void parse_pool(const toml::table& table, Parse& parse) {
   PoolPlaces places{.self = reader.place()};
   reader.require("name");
   if (auto name = reader.name("name")) {
-    reader.rename("pool " + quoted(*name));
+    reader.rename("pool " + in_quotes(*name));
     pool.name = *std::move(name);
     places.name = reader.place("name");
   }
@@ -132,7 +135,7 @@ void parse_checks(TableReader& root, Parse& parse) {
     Place place;
     reader.require("name");
     if (auto name = reader.name("name")) {
-      reader.rename("check " + quoted(*name));
+      reader.rename("check " + in_quotes(*name));
       check.name = *std::move(name);
       place = reader.place("name");
     }

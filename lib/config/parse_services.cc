@@ -34,7 +34,7 @@ void parse_ports_key(TableReader& reader, ServiceConfig& service, ServicePlaces&
   if (!ports) {
     reader.fault("ports", fmt::format("\"ports\" must be one port such as \"443\", a range such as "
                                       "\"8000-8999\", or \"any\", not {}",
-                                      quoted(*text)));
+                                      in_quotes(*text)));
     return;
   }
   service.ports = *ports;
@@ -60,7 +60,7 @@ void parse_service(const toml::table& table, Parse& parse) {
   ServicePlaces places{.self = reader.place()};
   reader.require("name");
   if (auto name = reader.name("name")) {
-    reader.rename("service " + quoted(*name));
+    reader.rename("service " + in_quotes(*name));
     service.name = *std::move(name);
     places.name = reader.place("name");
   }

@@ -41,7 +41,7 @@ std::string one_line(std::string_view text) {
   std::replace_if(
       result.begin(), result.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; },
       ' ');
-  return result;
+  return printable(result, kMaxSentence);
 }
 
 }  // namespace

@@ -70,17 +70,29 @@ void TableReader::not_among(std::string_view key, const std::string& value,
   std::string list;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (i > 0) list += i + 1 == words.size() ? " or " : ", ";
-    list += quoted(words[i]);
+    list += in_quotes(words[i]);
   }
-  fault(key, fmt::format("\"{}\" must be {}, not {}", key, list, quoted(value)));
+  fault(key, fmt::format("\"{}\" must be {}, not {}", key, list, in_quotes(value)));
 }
 
 std::optional<std::string> TableReader::text(std::string_view key) {
   const auto* node = find(key);
   if (node == nullptr) return std::nullopt;
-  if (const auto* value = node->as_string()) return value->get();
-  wrong_type(key, "a string");
+  const auto* value = node->as_string();
+  if (value == nullptr)
+    wrong_type(key, "a string");
+  else if (has_no_control(*node, key, value->get()))
+    return value->get();
   return std::nullopt;
+}
+
+bool TableReader::has_no_control(const toml::node& node, std::string_view key,
+                                 std::string_view text) {
+  const auto control = find_control(text);
+  if (control.empty()) return true;
+  faults_.add(place_of(node), fmt::format("\"{}\" has the control character {} in it: {}", key,
+                                          printable(control), in_quotes(text)));
+  return false;
 }
 
 std::optional<std::int64_t> TableReader::integer(std::string_view key, std::int64_t min,
@@ -133,32 +145,38 @@ std::optional<std::chrono::milliseconds> TableReader::duration(std::string_view 
   if (!duration) {
     fault(key, fmt::format("\"{}\" must be a duration such as \"250ms\", \"10s\", \"15m\" or "
                            "\"2h\", not {}",
-                           key, quoted(value->get())));
+                           key, in_quotes(value->get())));
     return std::nullopt;
   }
   if (*duration >= min && *duration <= max) return duration;
   fault(key, fmt::format("\"{}\" must be {} to {}, not {}", key, duration_text(min),
-                         duration_text(max), quoted(value->get())));
+                         duration_text(max), in_quotes(value->get())));
   return std::nullopt;
 }
 
 std::optional<std::string> TableReader::name(std::string_view key) {
-  auto value = text(key);
-  if (value && !is_name(*value))
+  const auto* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  const auto* value = node->as_string();
+  if (value == nullptr) {
+    wrong_type(key, "a string");
+    return std::nullopt;
+  }
+  if (!is_name(value->get()))
     fault(key, fmt::format("the name {} must be 1 to 64 letters, digits, '.', '_', '-' or ':'",
-                           quoted(*value)));
-  return value;
+                           in_quotes(value->get())));
+  return value->get();
 }
 
 std::optional<IpAddress> read_address(const std::string& value, Place place, Faults& faults) {
   const auto address = IpAddress::parse(value);
   if (!address) {
-    faults.add(place, fmt::format("{} is not an IPv4 or IPv6 address", quoted(value)));
+    faults.add(place, fmt::format("{} is not an IPv4 or IPv6 address", in_quotes(value)));
     return std::nullopt;
   }
   const auto why = why_not_unicast(*address);
   if (why.empty()) return address;
-  faults.add(place, fmt::format("{} is {}", quoted(value), why));
+  faults.add(place, fmt::format("{} is {}", in_quotes(value), why));
   return std::nullopt;
 }
 
@@ -208,11 +226,12 @@ std::vector<std::pair<std::string, Place>> TableReader::texts(std::string_view k
     return result;
   }
   for (const auto& element : *array) {
-    if (const auto* value = element.as_string())
-      result.emplace_back(value->get(), place_of(element));
-    else
+    const auto* value = element.as_string();
+    if (value == nullptr)
       faults_.add(place_of(element), fmt::format("\"{}\" must be a list of strings, not {} in it",
                                                  key, type_of(element)));
+    else if (has_no_control(element, key, value->get()))
+      result.emplace_back(value->get(), place_of(element));
   }
   return result;
 }
@@ -227,8 +246,9 @@ void TableReader::finish() {
   for (const auto& [key, value] : table_) {
     if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
     const auto& begin = key.source().begin;
-    faults_.add({begin.line, begin.column}, fmt::format("unknown key {} in {}{}", quoted(key.str()),
-                                                        what_, suggestion(key.str(), known_)));
+    faults_.add({begin.line, begin.column},
+                fmt::format("unknown key {} in {}{}", in_quotes(key.str()), what_,
+                            suggestion(key.str(), known_)));
   }
 }
 

@@ -27,7 +27,9 @@ class TableReader {
   /// `what` names the table to the operator: `[dataplane]`, `pool "web"`.
   TableReader(const toml::table& table, std::string what, Faults& faults);
 
-  /// Each reads one key. Empty: absent or faulty, and then `fault` has been called.
+  /// Each reads one key. Empty: absent or faulty, and then `fault` has been called. No text may
+  /// have control characters: texts become paths, devices and lines of logs, and a NUL would end
+  /// them early.
   std::optional<std::string> text(std::string_view key);
   std::optional<std::int64_t> integer(std::string_view key, std::int64_t min, std::int64_t max);
   std::optional<bool> boolean(std::string_view key);
@@ -67,6 +69,8 @@ class TableReader {
 
  private:
   const toml::node* find(std::string_view key);
+  /// Of a text without control characters; else reports them at `node`.
+  bool has_no_control(const toml::node& node, std::string_view key, std::string_view text);
   void wrong_type(std::string_view key, std::string_view wanted);
   void not_among(std::string_view key, const std::string& value,
                  const std::vector<std::string_view>& words);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/printable.h"
+
 namespace holdfast {
 namespace {
 
@@ -33,7 +35,7 @@ Result<Request> read_request(const Json& object) {
   }
   for (const auto& [key, value] : object.items()) {
     if (key != "v" && key != "id" && key != "command" && key != "arguments") {
-      return bad(fmt::format("a request has no field \"{}\"", key));
+      return bad(fmt::format("a request has no field {}", in_quotes(key)));
     }
   }
   return request;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/base/instant.h"
+#include "lib/base/printable.h"
 #include "tests/catch.h"
 
 using namespace holdfast;
@@ -304,6 +305,17 @@ TEST_CASE("a value out of range says which range is meant") {
       {"check = \"alive\"", "check = \"alive\"\ntable_size = 65536",
        "h.toml:33:14: \"table_size\" must be a prime number, which 65536 is not; the next one is "
        "65537"},
+      {"check = \"alive\"", "check = \"alive\"\ntable_size = 9999990",
+       "h.toml:33:14: \"table_size\" must be a prime number, which 9999990 is not; the next one is "
+       "9999991"},
+      // The next prime after these is out of range itself.
+      {"check = \"alive\"", "check = \"alive\"\ntable_size = 9999992",
+       "h.toml:33:14: \"table_size\" must be a prime number, which 9999992 is not; the largest one "
+       "is 9999991"},
+      {"check = \"alive\"", "check = \"alive\"\ntable_size = 10000000",
+       "h.toml:33:14: \"table_size\" must be a prime number, which 10000000 is not; the largest "
+       "one "
+       "is 9999991"},
       {"check = \"alive\"", "check = \"alive\"\ndown_grace = \"25h\"",
        "h.toml:33:14: \"down_grace\" must be 0s to 24h, not \"25h\""},
   });
@@ -403,6 +415,73 @@ TEST_CASE("a long or strange text is cut and escaped in a fault") {
         std::string::npos);
 }
 
+TEST_CASE("no text of a config file may have a control character, whatever it is for") {
+  const std::pair<std::string_view, std::string_view> rows[] = {
+      {"name = \"fra1\"", "\"fra1"},
+      {"interface = \"eth1\"", "\"eth1"},
+      {"vdev = \"net_pcap0,rx_pcap=in.pcap\"", "\"net_pcap0,rx_pcap=in.pcap"},
+      {"interface = \"eth1\"", "\"0000:03:00.1"},
+      {"hash_seed_file = \"seed\"", "\"seed"},
+      {"address = \"203.0.113.10\"", "\"203.0.113.10"},
+      {"vips = [\"203.0.113.10\"]", "\"203.0.113.10"},
+      {"protocol = \"udp\"", "\"udp"},
+      {"ports = \"443\"", "\"443"},
+      {"pool = \"proxies\"\ntimeouts", "\"proxies"},
+      {"timeouts = { udp = \"30s\" }", "\"30s"},
+      {"check = \"alive\"", "\"alive"},
+      {"name = \"b1\"", "\"b1"},
+      {"address = \"192.0.2.21\"", "\"192.0.2.21"},
+      {"[[check]]", "[control]\nsocket = \"h.sock"},
+      {"weight = 0", "next_hop = { mac = \"02:00:00:00:00:01\", port = \"cap"},
+      {"weight = 0", "next_hop = { port = \"cap\", mac = \"02:00:00:00:00:01"},
+  };
+  for (const auto& [before, text] : rows) {
+    for (const auto* control : {"\\u0000", "\\n", "\\u001b[2J", "\\u007f", "\\u0085"}) {
+      // The key, its value with the control character at the end, and what followed the value.
+      std::string after{before};
+      if (before == "[[check]]") {
+        after = std::string{text} + control + "\"\n[[check]]";
+      } else if (before == "weight = 0") {
+        after = std::string{text} + control + "\" }";
+      } else if (text == "\"0000:03:00.1") {
+        after = "pci = " + std::string{text} + control + '"';
+      } else {
+        const auto at = after.find(text);
+        REQUIRE(at != std::string::npos);
+        after.insert(at + text.size(), control);
+      }
+      INFO(after);
+      const auto faults = parse_config(edited(before, after), "h.toml").faults;
+      REQUIRE_FALSE(faults.empty());
+      CHECK(faults.front().line > 0);
+      for (const auto& fault : faults) CHECK(find_control(fault.text()).empty());
+    }
+  }
+  check_edits({
+      {"hash_seed_file = \"seed\"", "hash_seed_file = \"se\\u0000ed\"",
+       "h.toml:8:18: \"hash_seed_file\" has the control character \\x00 in it: \"se\\x00ed\""},
+      {"[[check]]", "[control]\nsocket = \"a\\nb\"\n[[check]]",
+       "h.toml:37:10: \"socket\" has the control character \\x0a in it: \"a\\x0ab\""},
+      {"vips = [\"203.0.113.10\"]", "vips = [\"203.0.113.10\", \"\\u0085\"]",
+       "h.toml:24:25: \"vips\" has the control character \\xc2\\x85 in it: \"\\xc2\\x85\""},
+  });
+}
+
+TEST_CASE("a path for a file or socket that can only be a folder is refused") {
+  check_edits({
+      {"hash_seed_file = \"seed\"", "hash_seed_file = \"/etc/holdfast/\"",
+       "h.toml:8:18: \"hash_seed_file\" must name a file, not a folder"},
+      {"[[check]]", "[control]\nsocket = \"/run/holdfast/..\"\n[[check]]",
+       "h.toml:37:10: \"socket\" must be the path of a socket, not of a folder"},
+      {"[[check]]", "[control]\nsocket = \"\"\n[[check]]",
+       "h.toml:37:10: \"socket\" must be the path of a socket"},
+  });
+}
+
+TEST_CASE("the config file's own name is escaped in a fault") {
+  CHECK(parse_config("x = 1", "a\nb.toml").faults.at(0).text().starts_with("a\\x0ab.toml: "));
+}
+
 TEST_CASE("an address that no host can have is refused") {
   const std::pair<const char*, const char*> rows[] = {
       {"0.0.0.0", "is the unspecified address"},
@@ -466,6 +545,17 @@ TEST_CASE("a VIP is neither a backend nor the tunnels' source") {
        "h.toml:8:20: 2001:db8::10 can not be the tunnels' source: it is a VIP (line 15)"},
       {"workers = 1", "workers = 1\ntunnel_source_v4 = \"2001:db8::1\"",
        "h.toml:8:20: \"tunnel_source_v4\" must be an IPv4 address, not \"2001:db8::1\""},
+  });
+}
+
+TEST_CASE("the load balancer's own address is no backend") {
+  check_edits({
+      {"workers = 1", "workers = 1\ntunnel_source_v4 = \"192.0.2.21\"",
+       "h.toml:34:38: 192.0.2.21 can not be a backend: it is this load balancer's own address, the "
+       "tunnels' source (line 8)"},
+      {"workers = 1", "workers = 1\ntunnel_source_v6 = \"2001:0db8:1:0::22\"",
+       "h.toml:35:25: 2001:db8:1::22 can not be a backend: it is this load balancer's own address, "
+       "the tunnels' source (line 8)"},
   });
 }
 
