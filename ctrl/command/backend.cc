@@ -103,16 +103,26 @@ std::string render_drain_event(const Json& event) {
   if (const auto warning = text_at(event, "warning"); !warning.empty()) {
     return "warning: " + warning + "\n";
   }
-  return fmt::format("{}: draining for {}, {} left{}\n", labels_of(event),
-                     duration_text(real_at(event, "draining_seconds")),
-                     flows_text(number_at(event, "active_flows")), each_text(event));
+  auto text = fmt::format("{}: draining for {}, {} left{}", labels_of(event),
+                          duration_text(real_at(event, "draining_seconds")),
+                          flows_text(number_at(event, "active_flows")), each_text(event));
+  const auto last_ended = real_at(event, "empty_since_seconds", -1);
+  if (last_ended > 0) text += fmt::format(", the last ended after {}", duration_text(last_ended));
+  if (last_ended >= 0) text += "; waiting 1 s to be sure";
+  return text + '\n';
 }
 
 std::string render_drain(const Json& result) {
   const auto labels = labels_of(result);
   const auto after = duration_text(real_at(result, "after_seconds"));
   const auto flows = flows_text(number_at(result, "active_flows"));
-  if (flag_at(result, "empty")) return fmt::format("{}: empty after {}\n", labels, after);
+  if (flag_at(result, "empty")) {
+    const auto confirmed = duration_text(real_at(result, "confirmed_after_seconds"));
+    if (real_at(result, "after_seconds") > 0)
+      return fmt::format("{}: empty: the last active flow ended after {}, confirmed after {}\n",
+                         labels, after, confirmed);
+    return fmt::format("{}: empty: it had no active flow, confirmed after {}\n", labels, confirmed);
+  }
   if (result.contains("waited")) return fmt::format("{}: draining, {} left\n", labels, flows);
   return fmt::format("{}: deadline passed after {} with {} left; each moves at its next packet\n",
                      labels, after, flows);

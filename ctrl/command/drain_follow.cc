@@ -47,11 +47,12 @@ class DrainFollow : public std::enable_shared_from_this<DrainFollow> {
     if (left.active > 0) {
       empty_since_.reset();
     } else if (!empty_since_) {
-      empty_since_ = now;
+      empty_since_ = told_ ? now : started_;  // at the first look: there was none
     }
     if (empty_since_ && now - *empty_since_ >= kSettled) {
       reply_->result({{"empty", true},
                       {"after_seconds", seconds(*empty_since_)},
+                      {"confirmed_after_seconds", seconds(now)},
                       {"active_flows", 0},
                       {"backends", left.backends}});
       return end();
@@ -73,9 +74,11 @@ class DrainFollow : public std::enable_shared_from_this<DrainFollow> {
     }
     if (!told_ || now - *told_ >= kTell) {
       told_ = now;
-      reply_->event({{"draining_seconds", seconds(now)},
-                     {"active_flows", left.active},
-                     {"backends", left.backends}});
+      reply_->event(
+          {{"draining_seconds", seconds(now)},
+           {"active_flows", left.active},
+           {"empty_since_seconds", empty_since_ ? Json(seconds(*empty_since_)) : Json(nullptr)},
+           {"backends", left.backends}});
     }
   }
 

@@ -328,6 +328,7 @@ class Drains(WithDaemon):
         process.stdout.close()
         self.assertTrue(rest[-1]["empty"])
         self.assertGreater(rest[-1]["after_seconds"], 0.9)
+        self.assertGreaterEqual(rest[-1]["confirmed_after_seconds"], rest[-1]["after_seconds"] + 1)
 
         text = self.daemon.run("backend", "enable", "web/b1", check=0).stdout
         self.assertRegex(text, r"^web/b1: enabled, now eligible \(")
@@ -336,8 +337,26 @@ class Drains(WithDaemon):
 
     def test_a_drain_in_text(self):
         text = self.daemon.run("backend", "drain", "web/b1", check=0).stdout.splitlines()
-        self.assertRegex(text[0], r"^web/b1: draining for \d\.\d s, 0 active flows left$")
-        self.assertRegex(text[-1], r"^web/b1: empty after \d\.\d s$")
+        self.assertRegex(
+            text[0], r"^web/b1: draining for \d\.\d s, 0 active flows left; waiting 1 s to be sure$")
+        self.assertRegex(
+            text[-1], r"^web/b1: empty: it had no active flow, confirmed after 1\.\d s$")
+
+    def test_the_last_lines_of_a_drain_name_one_end_of_the_last_flow(self):
+        number = self.number_of("web", "b1")
+        self.daemon.say(f"active {number} 3")
+        time.sleep(0.1)
+        threading.Timer(1.5, lambda: self.daemon.say(f"active {number} 0")).start()
+        text = self.daemon.run("backend", "drain", "web/b1", check=0).stdout.splitlines()
+        self.assertRegex(text[0], r"^web/b1: draining for \d\.\d s, 3 active flows left$")
+        found = re.fullmatch(r"web/b1: draining for \d\.\d s, 0 active flows left, "
+                             r"the last ended after (\d\.\d s); waiting 1 s to be sure", text[-2])
+        self.assertTrue(found, text)
+        last = re.fullmatch(r"web/b1: empty: the last active flow ended after (\d\.\d) s, "
+                            r"confirmed after (\d\.\d) s", text[-1])
+        self.assertTrue(last, text)
+        self.assertEqual(found[1], last[1] + " s")
+        self.assertGreaterEqual(float(last[2]) - float(last[1]), 0.9)
 
     def test_waiting_ends_with_its_own_exit_code_and_the_drain_goes_on(self):
         self.daemon.say(f"active {self.number_of('web', 'b1')} 3")
