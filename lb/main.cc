@@ -9,10 +9,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -20,6 +17,9 @@
 
 #include "ctrl/control_plane.h"
 #include "lb/data_plane.h"
+#include "lib/base/printable.h"
+#include "lib/base/read_file.h"
+#include "lib/base/standard_output.h"
 #include "lib/base/unique_fd.h"
 #include "lib/config/config.h"
 
@@ -38,18 +38,8 @@ struct Options {
   bool check = false;
 };
 
-[[nodiscard]] Result<std::string> read_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  if (stream) text << stream.rdbuf();
-  if (!stream || !text)
-    return fail(fmt::format("cannot read {}: {}", path, std::strerror(errno)), {},
-                errno == EACCES ? "permission" : "refused");
-  return text.str();
-}
-
 [[nodiscard]] Result<Config> read_config(const std::string& path) {
-  const auto text = read_file(path);
+  const auto text = read_file(path, kConfigFile);
   if (!text) return tl::unexpected(text.error());
   ConfigResult result = parse_config(*text, path);
   if (result.ok()) return std::move(result.config);
@@ -60,10 +50,10 @@ struct Options {
 }
 
 [[nodiscard]] Result<HashSeed> read_seed(const std::string& path) {
-  const auto text = read_file(path);
+  const auto text = read_file(path, kSeedFile);
   if (!text) return tl::unexpected(text.error());
   auto seed = parse_seed(*text);
-  if (!seed) return fail(seed.error().message, path);
+  if (!seed) return fail(seed.error().message, printable_path(path));
   return seed;
 }
 
@@ -81,7 +71,6 @@ void set_up_log(const std::string& level) {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
   UniqueFd descriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!descriptor.valid())
     throw std::system_error(errno, std::generic_category(), "cannot watch for signals");
@@ -93,10 +82,7 @@ void set_up_log(const std::string& level) {
   if (!config) return tl::unexpected(config.error());
   const auto seed = read_seed(config->dataplane.hash_seed_file);
   if (!seed) return tl::unexpected(seed.error());
-  if (options.check) {
-    std::printf("%s: good\n", options.config.c_str());
-    return {};
-  }
+  if (options.check) return write_out(fmt::format("{}: good\n", printable_path(options.config)));
 
   const UniqueFd signals = take_signals();
   auto plane = DataPlane::open(*config);
@@ -118,13 +104,14 @@ void set_up_log(const std::string& level) {
 }
 
 [[nodiscard]] int report(const Error& error) {
-  std::fprintf(stderr, "holdfastd: %s\n", error.text().c_str());
+  write_error(fmt::format("holdfastd: {}\n", error.text()));
   return error.code == "permission" ? kNoPermission : kRefused;
 }
 
 }  // namespace
 
 int daemon_main(int argc, char** argv) {
+  keep_standard_descriptors();
   Options options;
   CLI::App app(
       "Holdfast's daemon: takes packets for the VIPs of FILE and tunnels them to backends.",
@@ -138,10 +125,21 @@ int daemon_main(int argc, char** argv) {
   app.add_flag("--check", options.check, "only check the file and its hash seed, start nothing");
   app.set_version_flag("--version", HOLDFAST_VERSION, "show the version");
   app.footer("Example: holdfastd --config /etc/holdfast/holdfast.toml");
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("holdfastd: {} (--help shows what there is)\n",
+                       printable(error.what(), kMaxSentence));
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kUsage;
+    std::ostringstream out;
+    std::ostringstream errors;
+    // Help and version are "errors" with code 0 in CLI11.
+    const bool asked_for = app.exit(error, out, errors) == 0;
+    write_error(errors.str());
+    if (!asked_for) return kUsage;
+    const auto told = write_out(out.str());
+    return told ? kDone : report(told.error());
   }
   try {
     set_up_log(options.log_level);

@@ -3,16 +3,20 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "lib/base/printable.h"
 #include "lib/base/unique_fd.h"
 #include "lib/protocol/line_buffer.h"
+#include "lib/protocol/socket_path.h"
 
 namespace holdfast {
 namespace {
@@ -21,14 +25,45 @@ Asked no_answer(ExitCode exit, std::string message, std::string code) {
   return {.exit = exit, .error = {.message = std::move(message), .code = std::move(code)}};
 }
 
-Asked not_connected(const std::string& path, int error) {
-  if (error == ENOENT) {
+/// Why no socket can lie at `path`, whatever is there.
+std::optional<std::string> why_no_path(const std::string& path) {
+  if (path.empty()) return "--socket is empty: it must be the path of holdfastd's socket";
+  if (path.size() <= kMaxSocketPath) return std::nullopt;
+  return fmt::format("--socket has {} bytes, but a socket's path has at most {}: {}", path.size(),
+                     kMaxSocketPath, in_quotes(path));
+}
+
+/// "a folder" and the like if something else than a socket lies at `path`.
+std::string_view what_else_lies_at(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0 || S_ISSOCK(info.st_mode)) return {};
+  if (S_ISDIR(info.st_mode)) return "a folder";
+  return S_ISREG(info.st_mode) ? "a file" : "a device or pipe";
+}
+
+Asked not_connected(const std::string& socket_path, int error) {
+  const auto path = printable_path(socket_path);
+  // First, because the kernel says of such a thing that the connection was refused.
+  if (const auto what = what_else_lies_at(socket_path); !what.empty()) {
+    return no_answer(
+        ExitCode::no_daemon,
+        fmt::format("{} is {}, not a socket: name holdfastd's socket with --socket", path, what),
+        "no_daemon");
+  }
+  if (error == ENOENT || error == ENOTDIR) {
     return no_answer(
         ExitCode::no_daemon,
         fmt::format("no holdfastd is running: there is no socket {} (start it, or name "
                     "its socket with --socket)",
                     path),
         "no_daemon");
+  }
+  if (error == EPROTOTYPE) {
+    return no_answer(ExitCode::no_daemon,
+                     fmt::format("{} is a socket of another kind: name holdfastd's socket with "
+                                 "--socket",
+                                 path),
+                     "no_daemon");
   }
   if (error == ECONNREFUSED) {
     return no_answer(ExitCode::no_daemon,
@@ -72,11 +107,12 @@ bool send_all(int fd, std::string_view bytes) {
 }  // namespace
 
 Asked ask(const std::string& socket_path, const Request& request,
-          const std::function<void(const Json& event)>& on_event) {
+          const std::function<Result<void>(const Json& event)>& on_event) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (socket_path.empty() || socket_path.size() >= sizeof address.sun_path) {
-    return not_connected(socket_path, ENAMETOOLONG);
+  static_assert(kMaxSocketPath < sizeof address.sun_path);
+  if (auto why = why_no_path(socket_path)) {
+    return no_answer(ExitCode::usage, std::move(*why), "usage");
   }
   std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
   const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -102,7 +138,9 @@ Asked ask(const std::string& socket_path, const Request& request,
       if (!answer) return no_answer(ExitCode::refused, answer.error().message, "bad_answer");
       if (answer->id && *answer->id != request.id) continue;
       if (answer->kind != Answer::Kind::event) return outcome_of(std::move(*answer));
-      on_event(answer->body);
+      if (auto told = on_event(answer->body); !told) {
+        return {.exit = ExitCode::refused, .error = std::move(told.error())};
+      }
     }
     if (lines.too_long()) {
       return no_answer(ExitCode::refused, "the daemon's answer is too long to be one",

@@ -20,8 +20,8 @@ struct Asked {
 };
 
 /// Sends one request to the daemon at `socket_path` and waits for its end; `on_event` gets each
-/// event as it comes.
+/// event as it comes, and a failure of it ends the waiting.
 [[nodiscard]] Asked ask(const std::string& socket_path, const Request& request,
-                        const std::function<void(const Json& event)>& on_event);
+                        const std::function<Result<void>(const Json& event)>& on_event);
 
 }  // namespace holdfast

@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <map>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "ctrl/cli/client.h"
 #include "ctrl/command/command.h"
+#include "lib/base/printable.h"
+#include "lib/base/standard_output.h"
 #include "lib/config/config.h"
 #include "lib/protocol/message.h"
 
@@ -30,26 +33,25 @@ struct Bound {
   std::map<std::string, bool> flags;
 };
 
-void show_error(const Options& options, const Error& error) {
-  if (options.json) {
-    fmt::print("{}\n",
-               to_line(Json{
-                   {"error",
-                    {{"code", error.code}, {"message", error.message}, {"where", error.where}}}}));
-    return;
+int show_error(const Options& options, ExitCode exit, const Error& error) {
+  const Json body{
+      {"error", {{"code", error.code}, {"message", error.message}, {"where", error.where}}}};
+  // Where JSON can not be written, the reason must be seen all the same.
+  if (!options.json || !write_out(to_line(body) + '\n')) {
+    const auto text = error.text();
+    write_error(fmt::format("holdfast: {}\n", printable(text, text.size())));
   }
-  std::fflush(stdout);
-  fmt::print(stderr, "holdfast: {}\n", error.text());
+  return static_cast<int>(exit);
 }
 
-void show(const Options& options, const Json& body, std::string (*render)(const Json&),
-          std::FILE* text_to = stdout) {
-  if (options.json || render == nullptr) {
-    fmt::print("{}\n", to_line(body));
-  } else {
-    fmt::print(text_to, "{}", render(body));
-  }
-  std::fflush(stdout);
+Result<void> show(const Options& options, const Json& body, std::string (*render)(const Json&)) {
+  return write_out(options.json || render == nullptr ? to_line(body) + '\n' : render(body));
+}
+
+/// The program's exit code, if all else went well.
+int told(const Result<void>& shown) {
+  if (shown) return static_cast<int>(ExitCode::done);
+  return show_error({}, ExitCode::refused, shown.error());
 }
 
 /// How the argument is named on the command line.
@@ -75,23 +77,22 @@ int run(const Options& options, const Bound& bound) {
   const Command& command = *bound.command;
   const Json arguments = arguments_of(bound);
   if (const auto fault = check_arguments(command, arguments)) {
-    show_error(options, *fault);
-    return static_cast<int>(ExitCode::usage);
+    return show_error(options, ExitCode::usage, *fault);
   }
   if (command.run_here != nullptr) {
     const auto local = command.run_here(arguments);
-    show(options, local.result, command.render, local.exit == ExitCode::done ? stdout : stderr);
-    return static_cast<int>(local.exit);
+    if (local.exit != ExitCode::done && !options.json) {
+      write_error(command.render(local.result));
+      return static_cast<int>(local.exit);
+    }
+    const int exit = told(show(options, local.result, command.render));
+    return local.exit == ExitCode::done ? exit : static_cast<int>(local.exit);
   }
   const auto outcome =
       ask(options.socket, {.id = 1, .command = std::string(command.name), .arguments = arguments},
-          [&](const Json& event) { show(options, event, command.render_event); });
-  if (outcome.exit == ExitCode::done) {
-    show(options, outcome.result, command.render);
-  } else {
-    show_error(options, outcome.error);
-  }
-  return static_cast<int>(outcome.exit);
+          [&](const Json& event) { return show(options, event, command.render_event); });
+  if (outcome.exit != ExitCode::done) return show_error(options, outcome.exit, outcome.error);
+  return told(show(options, outcome.result, command.render));
 }
 
 void add_arguments(Bound& bound) {
@@ -122,10 +123,9 @@ std::string usage_message(const CLI::App* app, const CLI::Error& fault) {
   // Of a word that is no command CLI11 says only that one is missing.
   const auto unknown = app->remaining(true);
   if (fault.get_name() == "RequiredError" && !unknown.empty()) {
-    what = fmt::format("there is no command \"{}\" here", unknown.front());
+    what = fmt::format("there is no command {} here", in_quotes(unknown.front()));
   }
-  if (const auto end = what.find('\n'); end != std::string::npos) what.resize(end);
-  return fmt::format("holdfast: {} (--help shows what there is)\n", what);
+  return fmt::format("holdfast: {} (--help shows what there is)\n", printable(what, kMaxSentence));
 }
 
 }  // namespace
@@ -133,6 +133,7 @@ std::string usage_message(const CLI::App* app, const CLI::Error& fault) {
 
 int main(int argc, char** argv) {
   using namespace holdfast;
+  keep_standard_descriptors();
   CLI::App app{"holdfast: ask and steer the Holdfast load balancer of this host", "holdfast"};
   Options options;
   app.add_option("--socket", options.socket, "The daemon's socket")
@@ -176,8 +177,12 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& fault) {
+    std::ostringstream out;
+    std::ostringstream errors;
     // Help and version are "errors" with code 0 in CLI11.
-    return app.exit(fault) == 0 ? 0 : static_cast<int>(ExitCode::usage);
+    const bool asked_for = app.exit(fault, out, errors) == 0;
+    write_error(errors.str());
+    return asked_for ? told(write_out(out.str())) : static_cast<int>(ExitCode::usage);
   }
   for (const auto& bound : all) {
     if (bound->app->parsed()) return run(options, *bound);

@@ -3,53 +3,34 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <memory>
-#include <system_error>
-
+#include "lib/base/printable.h"
+#include "lib/base/read_file.h"
 #include "lib/config/config.h"
 
 namespace holdfast {
 namespace {
-
-constexpr std::size_t kMaxConfigBytes = 16 * 1024 * 1024;
-
-Result<std::string> read_file(const std::string& path) {
-  const auto refuse = [&](const std::string& why) { return fail(why, path); };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             &std::fclose);
-  if (!file) {
-    return refuse(fmt::format("can not be read: {}", std::generic_category().message(errno)));
-  }
-  std::string text;
-  char piece[65536];
-  while (const auto got = std::fread(piece, 1, sizeof piece, file.get())) {
-    text.append(piece, got);
-    if (text.size() > kMaxConfigBytes) return refuse("is larger than 16 MiB: not a configuration");
-  }
-  if (std::ferror(file.get())) {
-    return refuse(fmt::format("can not be read: {}", std::generic_category().message(errno)));
-  }
-  return text;
-}
 
 Json fault(const std::string& file, std::uint32_t line, std::uint32_t column,
            const std::string& message, const std::string& text) {
   return {{"file", file}, {"line", line}, {"column", column}, {"message", message}, {"text", text}};
 }
 
-/// The seed is a secret in a file of its own, which may be readable only on the load balancer.
+Json fault(const std::string& file, const Error& error) {
+  return fault(file, 0, 0, error.message, error.text());
+}
+
+/// The seed is a secret in a file of its own, which may be readable only for the daemon, or be only
+/// on the load balancer: that it can not be looked at from here is no fault.
 void look_at_seed(const Config& config, Json& faults, Json& notes) {
   const auto& path = config.dataplane.hash_seed_file;
-  const auto text = read_file(path);
-  if (!text) {
+  const auto text = read_file(path, kSeedFile);
+  if (text) {
+    const auto seed = parse_seed(*text);
+    if (!seed) faults.push_back(fault(path, {seed.error().message, printable_path(path)}));
+  } else if (text.error().code == "not_found" || text.error().code == "permission") {
     notes.push_back(fmt::format("hash_seed_file was not checked: {}", text.error().text()));
-    return;
-  }
-  if (const auto seed = parse_seed(*text); !seed) {
-    faults.push_back(
-        fault(path, 0, 0, seed.error().message, fmt::format("{}: {}", path, seed.error().message)));
+  } else {
+    faults.push_back(fault(path, text.error()));
   }
 }
 
@@ -58,9 +39,9 @@ LocalResult run(const Json& arguments) {
   Json faults = Json::array();
   Json notes = Json::array();
   Json result{{"file", path}, {"ok", false}};
-  const auto text = read_file(path);
+  const auto text = read_file(path, kConfigFile);
   if (!text) {
-    faults.push_back(fault(path, 0, 0, text.error().message, text.error().text()));
+    faults.push_back(fault(path, text.error()));
   } else {
     const auto parsed = parse_config(*text, path);
     for (const auto& one : parsed.faults) {
@@ -89,14 +70,14 @@ std::string render(const Json& result) {
   for (const auto& one : faults) text += text_at(one, "text") + "\n";
   if (!flag_at(result, "ok")) {
     return text + fmt::format("{}: {} {}, this configuration would be refused\n",
-                              text_at(result, "file"), faults.size(),
+                              printable_path(text_at(result, "file")), faults.size(),
                               faults.size() == 1 ? "fault" : "faults");
   }
   for (const auto& note : list_at(result, "notes")) {
     if (note.is_string()) text += "note: " + note.get<std::string>() + "\n";
   }
   return text + fmt::format("{}: good: VIPs {}, services {}, pools {}, backends {}\n",
-                            text_at(result, "file"), number_at(result, "vips"),
+                            printable_path(text_at(result, "file")), number_at(result, "vips"),
                             number_at(result, "services"), number_at(result, "pools"),
                             number_at(result, "backends"));
 }

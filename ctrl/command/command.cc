@@ -7,17 +7,25 @@
 #include <algorithm>
 #include <exception>
 
+#include "lib/base/printable.h"
 #include "lib/config/config.h"
 
 namespace holdfast {
 namespace {
 
+/// How the operator wrote it: POOL or --timeout.
+std::string word_of(const Argument& argument) {
+  return argument.kind == Argument::Kind::positional ? std::string(argument.value)
+                                                     : "--" + std::string(argument.name);
+}
+
 std::optional<std::string> fault_of(const Argument& argument, const Json& value) {
   switch (argument.kind) {
     case Argument::Kind::positional:
     case Argument::Kind::text:
-      if (value.is_string() && !value.get_ref<const std::string&>().empty()) return std::nullopt;
-      return "must be a text";
+      if (!value.is_string()) return "must be a text";
+      if (!value.get_ref<const std::string&>().empty()) return std::nullopt;
+      return fmt::format("is an empty name ({})", argument.help);
     case Argument::Kind::duration:
       if (value.is_string() && parse_duration(value.get_ref<const std::string&>())) {
         return std::nullopt;
@@ -53,9 +61,10 @@ std::optional<Error> check_arguments(const Command& command, const Json& argumen
     const auto it =
         std::find_if(command.arguments.begin(), command.arguments.end(),
                      [&name = key](const Argument& argument) { return argument.name == name; });
-    if (it == command.arguments.end()) return refuse(fmt::format("has no argument \"{}\"", key));
+    if (it == command.arguments.end())
+      return refuse(fmt::format("has no argument {}", in_quotes(key)));
     if (const auto fault = fault_of(*it, value))
-      return refuse(fmt::format("\"{}\" {}", key, *fault));
+      return refuse(fmt::format("{} {}", word_of(*it), *fault));
   }
   return std::nullopt;
 }
@@ -64,9 +73,9 @@ void run_command(ControlPlane& control, std::string_view name, const Json& argum
                  const std::shared_ptr<Reply>& reply) {
   const Command* command = find_command(name);
   if (command == nullptr || command->run == nullptr) {
-    reply->error({.message = fmt::format("no command \"{}\" here: is the holdfast command newer "
-                                         "than the daemon?",
-                                         name),
+    reply->error({.message = fmt::format("no command {} here: is the holdfast command newer than "
+                                         "the daemon?",
+                                         in_quotes(name)),
                   .code = "unknown_command"});
     return;
   }
@@ -76,7 +85,7 @@ void run_command(ControlPlane& control, std::string_view name, const Json& argum
   }
   if (command->changes) {
     spdlog::info("uid {} (pid {}) asks: {} {}", reply->peer().uid, reply->peer().pid, name,
-                 to_line(arguments));
+                 printable(to_line(arguments), kMaxSentence));
   }
   try {
     command->run(control, arguments, reply);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "lib/base/printable.h"
+
 namespace holdfast {
 namespace {
 
@@ -49,7 +51,8 @@ Result<const PoolReport*> select_pool(const std::vector<PoolReport>& pools, std:
     if (pool.name == name) return &pool;
     names.push_back(pool.name);
   }
-  return fail(fmt::format("no pool \"{}\": {}", name, list_of(std::move(names))), {}, "not_found");
+  return fail(fmt::format("no pool {}: {}", in_quotes(name), list_of(std::move(names))), {},
+              "not_found");
 }
 
 Result<std::vector<SelectedBackend>> select_backends(const std::vector<PoolReport>& pools,
@@ -60,7 +63,7 @@ Result<std::vector<SelectedBackend>> select_backends(const std::vector<PoolRepor
     if (!pool) return tl::unexpected<Error>(pool.error());
     collect(**pool, name.substr(slash + 1), found);
     if (!found.empty()) return found;
-    return fail(fmt::format("no backend \"{}\" in pool {}: {}", name.substr(slash + 1),
+    return fail(fmt::format("no backend {} in pool {}: {}", in_quotes(name.substr(slash + 1)),
                             (*pool)->name, list_of(backend_names(**pool))),
                 {}, "not_found");
   }
@@ -71,8 +74,9 @@ Result<std::vector<SelectedBackend>> select_backends(const std::vector<PoolRepor
     names.insert(names.end(), more.begin(), more.end());
   }
   if (!found.empty()) return found;
-  return fail(fmt::format("no backend \"{}\" in any pool: {}", name, list_of(std::move(names))), {},
-              "not_found");
+  return fail(
+      fmt::format("no backend {} in any pool: {}", in_quotes(name), list_of(std::move(names))), {},
+      "not_found");
 }
 
 }  // namespace holdfast

@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "ctrl/server/connection.h"
+#include "lib/base/printable.h"
+#include "lib/protocol/socket_path.h"
 
 namespace holdfast {
 namespace {
@@ -26,7 +28,7 @@ namespace {
 std::string reason(int error) { return std::generic_category().message(error); }
 
 tl::unexpected<Error> refuse(const std::string& path, std::string message) {
-  return fail(std::move(message), "control socket " + path);
+  return fail(std::move(message), "control socket " + printable_path(path));
 }
 
 UniqueFd new_socket() {
@@ -67,9 +69,9 @@ std::optional<std::string> occupied(const std::string& path, const sockaddr_un& 
 Result<std::unique_ptr<Server>> Server::listen(Loop& loop, std::string path, Handler handler) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return refuse(path,
-                  fmt::format("a socket path has 1 to {} bytes", sizeof address.sun_path - 1));
+  static_assert(kMaxSocketPath < sizeof address.sun_path);
+  if (path.empty() || path.size() > kMaxSocketPath) {
+    return refuse(path, fmt::format("a socket path has 1 to {} bytes", kMaxSocketPath));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
 

@@ -98,8 +98,8 @@ Result<void> check_for_af_xdp(const KernelInterface& interface, unsigned queues)
   if (interface.receive_queues != queues)
     return fail(
         fmt::format("interface {0} has {1} receive queue{2}, but the port is given {3}, and "
-                    "packets on a queue without a worker would be lost: set queues = {1}, "
-                    "or `ethtool -L {0} combined {3}`",
+                    "packets on a queue without a worker would be lost: set queues = {1} "
+                    "(and no more workers), or `ethtool -L {0} combined {3}`",
                     interface.name, interface.receive_queues,
                     interface.receive_queues == 1 ? "" : "s", queues));
   return {};

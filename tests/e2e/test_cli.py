@@ -158,6 +158,24 @@ class Daemon:
         return code
 
 
+def assert_output_is_missed(test, command):
+    """On a full disk, into a pipe that nobody reads, and into nothing: exit 1 and one line."""
+    def run(stdout, before=None):
+        result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=stdout,
+                                stderr=subprocess.PIPE, text=True, timeout=20, preexec_fn=before)
+        test.assertEqual(result.returncode, 1, result)
+        [line] = result.stderr.splitlines()
+        test.assertIn("standard output can not be written: ", line)
+
+    with open("/dev/full", "w") as full:
+        run(full)
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as pipe:
+        run(pipe)
+    run(None, lambda: os.close(1))
+
+
 class WithDaemon(unittest.TestCase):
     def setUp(self):
         self.listener = Listener()
@@ -265,6 +283,30 @@ class WhatOperatorsSee(WithDaemon):
         self.assertIn('no backend "b9" in any pool: there is 127.0.0.8, b1, b2, b3', result.stderr)
         [body] = self.daemon.json("backend", "enable", "api/b1", check=1)
         self.assertEqual(body["error"]["code"], "not_found")
+
+
+class WhereOutputGoes(WithDaemon):
+    def test_output_that_can_not_be_written_is_exit_1_with_a_line(self):
+        for words in (["status"], ["service", "list"], ["pool", "show", "web"], ["stats"], ["drops"],
+                      ["--json", "stats"], ["backend", "drain", "web/b1", "--no-wait"],
+                      ["backend", "enable", "web/b1"], ["backend", "drain", "web/b1"]):
+            with self.subTest(words=words):
+                assert_output_is_missed(self, [HOLDFAST, "--socket", self.daemon.socket, *words])
+        self.assertEqual(self.daemon.backend("web", "b1")["state"], "draining")  # it went on
+
+    def test_a_drain_whose_reader_leaves_ends_and_says_so(self):
+        self.daemon.say("active 0 5")
+        self.daemon.say("active 1 5")
+        self.daemon.say("active 2 5")
+        process = subprocess.Popen(
+            [HOLDFAST, "--socket", self.daemon.socket, "backend", "drain", "web/b1"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        process.stdout.close()
+        _, said = process.communicate(timeout=10)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("standard output can not be written: Broken pipe", said)
+        self.assertEqual(self.daemon.backend("web", "b1")["state"], "draining")
 
 
 class Checks(WithDaemon):
@@ -432,6 +474,22 @@ class BadClients(WithDaemon):
                          for _ in range(4)]
         self.assertEqual(codes, ["bad_request"] * 3 + [None])
 
+    def test_what_a_client_says_comes_back_escaped_and_cut(self):
+        strange = "a\x1b[2J\n\x7f\x9b\u202e"
+        requests = [{"v": 1, "id": 1, "command": word} for word in (strange, "x" * 60_000)]
+        requests += [{"v": 1, "id": 1, "command": "status", word: 1} for word in (strange, "x" * 60_000)]
+        requests += [{"v": 1, "id": 1, "command": command, "arguments": {key: word}}
+                     for word in (strange, "x" * 60_000)
+                     for command, key in (("pool show", "pool"), ("backend enable", "backend"))]
+        with self.connect() as client, client.makefile("rb") as answers:
+            for request in requests:
+                client.sendall(json.dumps(request).encode() + b"\n")
+                message = json.loads(answers.readline())["error"]["message"]
+                self.assertTrue(message.isprintable(), message)
+                self.assertLess(len(message), 300)
+        log = self.daemon.logged()
+        self.assertTrue(all(line.isprintable() and len(line) < 1000 for line in log.splitlines()), log)
+
     def test_wrong_arguments_are_refused_by_name(self):
         def ask(command, arguments):
             with self.connect() as client:
@@ -439,7 +497,7 @@ class BadClients(WithDaemon):
                                            "arguments": arguments}).encode() + b"\n")
                 return json.loads(client.makefile("rb").readline())["error"]
         self.assertIn('has no argument "pol"', ask("pool show", {"pool": "web", "pol": 1})["message"])
-        self.assertIn('"pool" must be a text', ask("pool show", {"pool": ["web"]})["message"])
+        self.assertIn('POOL must be a text', ask("pool show", {"pool": ["web"]})["message"])
         self.assertIn("needs POOL", ask("pool show", {})["message"])
         self.assertIn("duration", ask("backend drain", {"backend": "b1", "timeout": "1"})["message"])
         self.assertIn("duration", ask("backend drain", {"backend": "b1", "timeout": 1})["message"])
@@ -548,6 +606,71 @@ class WithoutDaemon(unittest.TestCase):
                 self.assertEqual(result.returncode, 2, result)
                 self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
 
+    def test_an_empty_name_is_called_empty(self):
+        for words in (["pool", "show", ""], ["backend", "drain", ""], ["backend", "enable", ""],
+                      ["check", ""]):
+            with self.subTest(words=words):
+                result = self.run_cli(*words)
+                self.assertEqual(result.returncode, 2, result)
+                [line] = result.stderr.splitlines()
+                self.assertRegex(line, r" (POOL|BACKEND|FILE) is an empty name \(")
+
+    def test_words_of_the_command_line_come_back_escaped_and_cut(self):
+        for word in ("a\x1b[2J\n\x9b", "x" * 70_000):
+            for words in ([word], ["status", word], ["status", f"--{word}"], ["pool", word],
+                          ["--socket", f"/nonexistent/{word}", "status"], ["check", f"/none/{word}"],
+                          ["backend", "drain", "b1", "--timeout", word]):
+                with self.subTest(words=[word[:20] for word in words]):
+                    result = self.run_cli(*words)
+                    self.assertNotEqual(result.returncode, 0)
+                    self.assertTrue(all(line.isprintable() for line in result.stderr.splitlines()),
+                                    result.stderr)
+                    self.assertLessEqual(len(result.stderr.splitlines()), 2)
+                    self.assertLess(len(result.stderr), 800)
+
+    def test_a_socket_path_that_can_not_be_one_says_why(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plain = Path(folder, "plain")
+            plain.write_text("")
+            other = f"{folder}/datagrams"
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagrams:
+                datagrams.bind(other)
+                for path, code, says in (
+                    ("", 2, "--socket is empty"),
+                    ("/" + 199 * "s", 2, "--socket has 200 bytes, but a socket's path has at most 107"),
+                    (folder, 3, f"{folder} is a folder, not a socket"),
+                    (str(plain), 3, f"{plain} is a file, not a socket"),
+                    (f"{plain}/h.sock", 3, f"there is no socket {plain}/h.sock"),
+                    ("/dev/null", 3, "/dev/null is a device or pipe, not a socket"),
+                    (other, 3, f"{other} is a socket of another kind"),
+                ):
+                    with self.subTest(path=path):
+                        result = self.run_cli("--socket", path, "status")
+                        self.assertEqual(result.returncode, code, result)
+                        [line] = result.stderr.splitlines()
+                        self.assertIn(says, line)
+
+    def test_output_that_can_not_be_written_is_exit_1_with_a_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "holdfast.toml")
+            path.write_text(CONFIG.format(socket="/nonexistent", port=80))
+            for words in (["check", str(path)], ["--json", "check", str(path)], ["--help"],
+                          ["--version"], ["pool", "show", "--help"]):
+                with self.subTest(words=words):
+                    assert_output_is_missed(self, [HOLDFAST, *words])
+            # Where JSON can not be written, the reason and its code are seen all the same.
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([HOLDFAST, "--json", "--socket", f"{folder}/none", "status"],
+                                        stdout=full, stderr=subprocess.PIPE, text=True, timeout=10)
+            self.assertEqual(result.returncode, 3)
+            self.assertIn("no holdfastd is running", result.stderr)
+
+    def test_an_unwritable_standard_error_does_not_crash(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([HOLDFAST, "--socket", "/nonexistent/s", "status"], stderr=full,
+                                    timeout=10)
+        self.assertEqual(result.returncode, 3)
+
     def test_every_command_has_help_with_an_example(self):
         top = self.run_cli("--help")
         self.assertEqual(top.returncode, 0)
@@ -569,6 +692,16 @@ class WithoutDaemon(unittest.TestCase):
             self.assertIn("good: VIPs 2, services 2, pools 2, backends 5", result.stdout)
             Path(folder, "seed").write_text("not a seed")
             self.assertEqual(self.run_cli("check", str(path)).returncode, 1)
+            Path(folder, "seed").write_text("0" * 5000)
+            result = self.run_cli("check", str(path))
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("seed: is larger than 4 KiB: not a hash seed", result.stderr)
+            Path(folder, "seed").unlink()
+            Path(folder, "seed").mkdir()  # it is there, but the daemon could not start with it
+            result = self.run_cli("check", str(path))
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("seed: can not be read: Is a directory", result.stderr)
+            Path(folder, "seed").rmdir()
             Path(folder, "seed").write_text("0123456789abcdef\n")
             self.assertEqual(self.run_cli("check", str(path)).stdout.count("\n"), 1)
 

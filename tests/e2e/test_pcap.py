@@ -5,6 +5,7 @@ import collections
 import dataclasses
 import os
 import struct
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import frames as f  # noqa: E402
-from daemon import NOBODY, Daemon  # noqa: E402
+from daemon import DAEMON, NOBODY, Daemon  # noqa: E402
 
 VIP4, VIP6 = "203.0.113.10", "2001:db8:203::10"
 SOURCE4, SOURCE6 = "192.0.2.1", "2001:db8:1::1"
@@ -354,6 +355,22 @@ class Faults(unittest.TestCase):
         ports = f'{{ name = "p", queues = {cpus + 1}, vdev = "net_null0" }}'
         self.assert_refused(config(ports, workers=cpus + 1), f"{cpus} CPU", "workers")
 
+    def test_an_empty_config_is_told_what_it_needs(self):
+        daemon = Daemon("")
+        self.addCleanup(daemon.close)
+        got, said = daemon.run_to_end()
+        self.assertEqual(got, 1, said)
+        self.assertIn('[dataplane] needs "ports"', said)
+
+    def test_files_that_are_too_large(self):
+        self.assert_refused(config(), "seed: is larger than 4 KiB: not a hash seed",
+                            prepare=lambda folder: (folder / "seed").write_text("0" * 5000))
+        self.assert_refused("#" * (16 << 20) + "\n", "is larger than 16 MiB: not a configuration")
+
+    def test_a_seed_that_is_a_folder(self):
+        self.assert_refused(config().replace('"seed"', '"tmp"'),
+                            "tmp: can not be read: Is a directory")
+
     def test_a_missing_seed(self):
         self.assert_refused(config().replace('"seed"', '"noseed"'), "noseed")
 
@@ -364,7 +381,21 @@ class Faults(unittest.TestCase):
     def test_usage(self):
         daemon = Daemon(config())
         self.addCleanup(daemon.close)
-        self.assertEqual(daemon.run_to_end("surplus")[0], 2)
+        got, said = daemon.run_to_end("sur\nplus\x1b" + "s" * 70_000)
+        self.assertEqual(got, 2, said)
+        self.assertEqual(said.count("\n"), 1, said)
+        self.assertTrue(said.strip().isprintable(), said)
+        self.assertLess(len(said), 700)
+
+    def test_an_answer_that_can_not_be_written_is_exit_1_with_a_line(self):
+        daemon = Daemon(config())
+        self.addCleanup(daemon.close)
+        for words in (["--version"], ["--help"], ["--config", str(daemon.config_path), "--check"]):
+            with self.subTest(words=words), open("/dev/full", "w") as full:
+                result = subprocess.run([DAEMON, *words], stdout=full, stderr=subprocess.PIPE,
+                                        text=True, timeout=20)
+                self.assertEqual(result.returncode, 1, result)
+                self.assertIn("standard output can not be written: No space", result.stderr)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ TEST_CASE("arguments must be known, of their kind, and there when they are posit
   CHECK(message({{"backend", "b1"}}).empty());
   CHECK(message({{"backend", "b1"}, {"timeout", "15m"}, {"no-wait", true}}).empty());
   CHECK(message(Json::object()).find("needs BACKEND") == 0);
-  CHECK(message({{"backend", ""}}).find("must be a text") != std::string::npos);
+  CHECK(message({{"backend", ""}}).starts_with("BACKEND is an empty name (POOL/BACKEND"));
   CHECK(message({{"backend", 1}}).find("must be a text") != std::string::npos);
   CHECK(message({{"backend", "b1"}, {"timeout", "15"}}).find("duration") != std::string::npos);
   CHECK(message({{"backend", "b1"}, {"no-wait", "yes"}}).find("true or false") !=
@@ -104,6 +104,18 @@ TEST_CASE("a name that is not there is answered with those that are") {
   const std::vector<PoolReport> big{pool("big", many)};
   const auto error = select_backends(big, "x").error().message;
   CHECK(error.find("b119 and 30 more") != std::string::npos);
+}
+
+TEST_CASE("a name from outside comes back escaped and cut") {
+  CHECK(labels("b\x1b[2J\n") ==
+        Labels{"no backend \"b\\x1b[2J\\x0a\" in any pool: there is 192.0.2.9, b1, b2"});
+  CHECK(labels(std::string(70'000, 'x'))[0].size() < 200);
+  CHECK(labels("web/" + std::string(70'000, 'x'))[0].size() < 200);
+  CHECK(labels(std::string(70'000, 'x') + "/b1")[0].size() < 200);
+  const auto key = std::string(70'000, 'k') + "\x07";
+  const auto fault = check_arguments(*find_command("status"), {{key, 1}});
+  REQUIRE(fault);
+  CHECK(fault->message == "has no argument \"" + std::string(64, 'k') + "...\"");
 }
 
 TEST_CASE("rates are averages over the last ten seconds") {
