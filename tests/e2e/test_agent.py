@@ -5,6 +5,7 @@ Needs root. One test: python3 tests/e2e/test_agent.py OperatorTest.test_wrong_wo
 """
 
 import contextlib
+import os
 import re
 import socket
 import subprocess
@@ -88,6 +89,24 @@ class OperatorTest(LabTest):
         self.assert_done(self.lab.agent("detach", "eth99"), 1, "nothing is attached to eth99")
         self.assert_done(self.lab.attach())
         self.assert_done(self.lab.agent("status", "g"), 1, "nothing is attached to g")
+
+    def test_everybody_as_load_balancer_is_done_with_a_warning(self):
+        done = self.lab.attach(lbs=["0.0.0.0/0", LB[6]])
+        self.assert_done(done, says="decapsulating")
+        [line] = done.stderr.splitlines()
+        self.assertIn("warning: with --lb 0.0.0.0/0 anybody may send tunnels", line)
+        done = self.lab.attach()
+        self.assert_done(done, says="replaced")
+        self.assertEqual(done.stderr, "")
+
+    def test_output_that_can_not_be_written_is_exit_1_with_a_line(self):
+        self.assert_done(self.lab.attach())
+        for words in (["status"], ["status", "f", "--json"], ["--help"],
+                      ["attach", "f", "--vip", VIP[4], "--lb", LB[4]], ["detach", "f"]):
+            with self.subTest(words=words):
+                done = self.lab.agent(*words, before=lambda: os.dup2(os.open("/dev/full", 1), 1))
+                self.assert_done(done, 1, "standard output can not be written: No space left")
+        self.assert_done(self.lab.agent("status"), 1, "nothing is attached")
 
     def test_an_interface_without_addresses_needs_local(self):
         self.lab.add_link(self.lab.lb, "n", {}, self.lab.backend, "n", {})

@@ -2,6 +2,7 @@
 #include <sstream>
 #include <variant>
 
+#include "lib/base/printable.h"
 #include "tests/catch.h"
 #include "tools/agent/bpffs.h"
 #include "tools/agent/command_line.h"
@@ -92,6 +93,51 @@ TEST_CASE("a word too many, too few or wrong is a usage error that names it") {
   CHECK(contains(refusal(good + " --mode quick"), "--mode quick: not auto, native or generic"));
   CHECK(contains(refusal("status eth0 eth1"), "eth1"));
   CHECK(contains(refusal("detach"), "required"));
+}
+
+TEST_CASE("an empty word is a usage error, not the word of something else") {
+  const auto said = [](std::vector<std::string> words) {
+    const auto command = read_command_line(std::move(words));
+    REQUIRE_FALSE(command);
+    CHECK(command.error().code == "usage");
+    return command.error().message;
+  };
+  const std::string vip = "203.0.113.10";
+  const std::string lb = "192.0.2.1";
+  CHECK(contains(said({"attach", "", "--vip", vip, "--lb", lb}), "name IF is empty"));
+  CHECK(contains(said({"detach", ""}), "name IF is empty"));
+  CHECK(contains(said({"status", ""}), "name IF is empty"));  // and not all interfaces
+  CHECK(contains(said({"status", "--pin-dir", ""}), "--pin-dir is empty"));
+  CHECK(contains(said({"attach", "eth0", "--vip", "", "--lb", lb}), "--vip \"\": not an IPv4"));
+  CHECK(contains(said({"attach", "eth0", "--vip", vip, "--lb", ""}), "--lb \"\": not an address"));
+}
+
+TEST_CASE("a word from outside comes back escaped and cut") {
+  const std::string strange = "\x1b[2J\n";
+  const std::string long_word(70'000, 'x');
+  for (const auto& word : {strange, long_word}) {
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{word},
+          {"status", "eth0", word},
+          {"attach", "eth0", "--vip", word, "--lb", "192.0.2.1"},
+          {"attach", "eth0", "--vip", "203.0.113.10", "--lb", word},
+          {"attach", "eth0", "--vip", "203.0.113.10", "--lb", "192.0.2.1", "--mode", word}}) {
+      const auto command = read_command_line(words);
+      REQUIRE_FALSE(command);
+      CHECK(find_control(command.error().text()).empty());
+      CHECK(command.error().text().size() < 700);
+    }
+  }
+}
+
+TEST_CASE("a load balancer prefix of everybody is taken with a warning") {
+  const auto warning = [](const std::vector<std::string>& lbs) {
+    return warning_of(read_settings({"203.0.113.10"}, lbs, {}).value());
+  };
+  CHECK(warning({"192.0.2.0/24", "2001:db8::/32", "0.0.0.0/1"}).empty());
+  CHECK(warning({"192.0.2.0/24", "0.0.0.0/0"}).starts_with("with --lb 0.0.0.0/0 anybody may"));
+  CHECK(warning({"::/0"}).starts_with("with --lb ::/0 anybody may send"));
+  CHECK(warning({"::/0", "0.0.0.0/0"}).starts_with("with --lb 0.0.0.0/0 and --lb ::/0 any"));
 }
 
 TEST_CASE("more VIPs than the program's map holds are refused with both numbers") {

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <optional>
 
+#include "lib/base/printable.h"
+
 namespace holdfast::agent {
 namespace {
 
@@ -258,7 +260,7 @@ Result<void> detach(const PinFolder& folder, const std::string& interface) {
     if (running->program_id != 0)
       return tl::unexpected(foreign_program(folder, interface, running->program_id));
   }
-  return fail(fmt::format("nothing is attached to {}", interface), {}, "not_found");
+  return fail(fmt::format("nothing is attached to {}", printable(interface)), {}, "not_found");
 }
 
 }  // namespace holdfast::agent

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "lib/base/printable.h"
+
 namespace holdfast::agent {
 namespace {
 
@@ -83,8 +85,18 @@ CLI::App* add_detach(CLI::App& app, Words& words) {
   return command;
 }
 
-tl::unexpected<Error> usage(const std::string& message) {
-  return fail(message + " (holdfast-agent --help shows the commands)", {}, "usage");
+tl::unexpected<Error> usage(std::string_view message) {
+  return fail(printable(message, kMaxSentence) + " (holdfast-agent --help shows the commands)", {},
+              "usage");
+}
+
+/// `--pin-dir ""` and the like come from a variable of a script that is not set.
+std::string empty_word(const CLI::App& app, const Words& words) {
+  const auto& chosen = *app.get_subcommands().front();
+  if (chosen.count("interface") > 0 && words.interface.empty())
+    return "the interface's name IF is empty";
+  if (words.pin_dir.empty()) return "--pin-dir is empty: it must name a folder";
+  return {};
 }
 
 Result<Command> to_attach_command(const Words& words) {
@@ -98,7 +110,7 @@ Result<Command> to_attach_command(const Words& words) {
   else if (words.mode == "generic")
     command.mode = WantedMode::generic;
   else if (words.mode != "auto")
-    return usage("--mode " + words.mode + ": not auto, native or generic");
+    return usage("--mode " + printable(words.mode) + ": not auto, native or generic");
   return command;
 }
 
@@ -123,11 +135,12 @@ Result<Command> read_command_line(std::vector<std::string> words_in_order) {
     return HelpCommand{chosen.empty() ? app.help() : chosen.front()->help("holdfast-agent")};
   } catch (const CLI::RequiredError& error) {
     if (app.get_subcommands().empty() && !app.remaining().empty())
-      return usage("there is no command " + app.remaining().front());
+      return usage("there is no command " + printable(app.remaining().front()));
     return usage(error.what());
   } catch (const CLI::ParseError& error) {
     return usage(error.what());
   }
+  if (const auto fault = empty_word(app, words); !fault.empty()) return usage(fault);
   if (attach->parsed()) return to_attach_command(words);
   if (status->parsed()) return StatusCommand{words.interface, words.pin_dir, words.json};
   if (detach->parsed()) return DetachCommand{words.interface, words.pin_dir};

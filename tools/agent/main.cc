@@ -3,10 +3,11 @@
 // attached stays. docs/agent.md is for operators.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <exception>
 #include <variant>
 
+#include "lib/base/printable.h"
+#include "lib/base/standard_output.h"
 #include "tools/agent/attachment.h"
 #include "tools/agent/bpffs.h"
 #include "tools/agent/command_line.h"
@@ -23,10 +24,7 @@ int exit_status(const Error& error) {
   return 1;
 }
 
-Result<void> run(const HelpCommand& command) {
-  fmt::print("{}", command.text);
-  return {};
-}
+Result<void> run(const HelpCommand& command) { return write_out(command.text); }
 
 Result<void> run(const AttachCommand& command) {
   if (auto allowed = require_privileges(); !allowed) return allowed;
@@ -43,14 +41,17 @@ Result<void> run(const AttachCommand& command) {
   if (!folder) return tl::unexpected(folder.error());
   const auto attached = attach(*folder, {*interface, settings, command.mode, command.verbose});
   if (!attached) return tl::unexpected(attached.error());
-  fmt::print("{}: {} in {} mode; {} VIPs, {} load balancer prefixes, {} local addresses\n",
-             interface->name,
-             attached->replaced ? "replaced without a gap, counters kept," : "decapsulating",
-             name_of(attached->mode), settings.vips.size(), settings.lbs.size(),
-             settings.locals.size());
+  if (const auto warning = warning_of(command.settings); !warning.empty())
+    write_error(fmt::format("holdfast-agent: warning: {}\n", warning));
+  auto text = fmt::format(
+      "{}: {} in {} mode; {} VIPs, {} load balancer prefixes, {} local addresses\n",
+      interface->name,
+      attached->replaced ? "replaced without a gap, counters kept," : "decapsulating",
+      name_of(attached->mode), settings.vips.size(), settings.lbs.size(), settings.locals.size());
   if (!attached->native_refusal.empty())
-    fmt::print("{}: generic mode is slower; {}\n", interface->name, attached->native_refusal);
-  return {};
+    text +=
+        fmt::format("{}: generic mode is slower; {}\n", interface->name, attached->native_refusal);
+  return write_out(text);
 }
 
 Result<void> run(const StatusCommand& command) {
@@ -66,10 +67,9 @@ Result<void> run(const StatusCommand& command) {
   if (attachments->empty())
     return fail(command.interface.empty()
                     ? fmt::format("nothing is attached by way of {}", folder->path().string())
-                    : fmt::format("nothing is attached to {} by way of {}", command.interface,
-                                  folder->path().string()));
-  fmt::print("{}", command.json ? json_report(*attachments) : text_report(*attachments));
-  return {};
+                    : fmt::format("nothing is attached to {} by way of {}",
+                                  printable(command.interface), folder->path().string()));
+  return write_out(command.json ? json_report(*attachments) : text_report(*attachments));
 }
 
 Result<void> run(const DetachCommand& command) {
@@ -77,8 +77,7 @@ Result<void> run(const DetachCommand& command) {
   const auto folder = PinFolder::open(command.pin_dir);
   if (!folder) return tl::unexpected(folder.error());
   if (auto done = detach(*folder, command.interface); !done) return done;
-  fmt::print("{}: detached\n", command.interface);
-  return {};
+  return write_out(fmt::format("{}: detached\n", command.interface));
 }
 
 int run(std::vector<std::string> words) {
@@ -86,7 +85,8 @@ int run(std::vector<std::string> words) {
   const auto done = command ? std::visit([](const auto& chosen) { return run(chosen); }, *command)
                             : tl::unexpected(command.error());
   if (done) return 0;
-  fmt::print(stderr, "holdfast-agent: {}\n", done.error().text());
+  const auto text = done.error().text();
+  write_error(fmt::format("holdfast-agent: {}\n", printable(text, text.size())));
   return exit_status(done.error());
 }
 
@@ -94,10 +94,11 @@ int run(std::vector<std::string> words) {
 }  // namespace holdfast::agent
 
 int main(int argc, char** argv) {
+  holdfast::keep_standard_descriptors();
   try {
     return holdfast::agent::run({argv + 1, argv + argc});
   } catch (const std::exception& error) {
-    fmt::print(stderr, "holdfast-agent: {}\n", error.what());
+    holdfast::write_error(fmt::format("holdfast-agent: {}\n", error.what()));
     return 1;
   }
 }

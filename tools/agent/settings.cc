@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/base/printable.h"
+
 namespace holdfast::agent {
 namespace {
 
@@ -25,7 +27,9 @@ Result<std::vector<T>> read_list(std::string_view option, const std::vector<std:
   std::vector<T> list;
   for (const auto& word : words) {
     const auto value = T::parse(word);
-    if (!value) return usage(fmt::format("{} {}: not {}", option, word, form));
+    if (!value)
+      return usage(
+          fmt::format("{} {}: not {}", option, word.empty() ? "\"\"" : printable(word), form));
     list.push_back(*value);
   }
   sort_and_unite(list);
@@ -62,6 +66,17 @@ Result<DecapSettings> read_settings(const std::vector<std::string>& vips,
   auto local_list = read_addresses("--local", locals, HOLDFAST_MAX_LOCAL_ADDRESSES);
   if (!local_list) return tl::unexpected(local_list.error());
   return DecapSettings{std::move(*vip_list), std::move(*lb_list), std::move(*local_list)};
+}
+
+std::string warning_of(const DecapSettings& settings) {
+  std::string any;
+  for (const auto& lb : settings.lbs)
+    if (lb.length == 0) any += (any.empty() ? "--lb " : " and --lb ") + lb.text();
+  if (any.empty()) return {};
+  return fmt::format(
+      "with {} anybody may send tunnels and so forge any client: name the load balancers' own "
+      "addresses",
+      any);
 }
 
 holdfast_address to_key(const IpAddress& address) {

@@ -28,6 +28,9 @@ struct DecapSettings {
                                                   const std::vector<std::string>& lbs,
                                                   const std::vector<std::string>& locals);
 
+/// A sentence about settings that are allowed but leave the backend open; empty if none are.
+[[nodiscard]] std::string warning_of(const DecapSettings& settings);
+
 [[nodiscard]] holdfast_address to_key(const IpAddress& address);
 [[nodiscard]] holdfast_prefix to_key(const Prefix& prefix);
 [[nodiscard]] IpAddress from_key(const holdfast_address& key);

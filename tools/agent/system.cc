@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 
+#include "lib/base/printable.h"
 #include "lib/base/unique_fd.h"
 
 namespace holdfast::agent {
@@ -88,7 +89,8 @@ Result<void> require_privileges() {
 Result<Interface> find_interface(const std::string& name) {
   const unsigned index = name.size() < IFNAMSIZ ? if_nametoindex(name.c_str()) : 0;
   if (index == 0)
-    return fail(fmt::format("there is no interface {}; `ip link` lists those there are", name));
+    return fail(
+        fmt::format("there is no interface {}; `ip link` lists those there are", printable(name)));
   const auto type = hardware_type(name);
   if (!type) return tl::unexpected(type.error());
   // The loopback interface has (empty) Ethernet headers too.
