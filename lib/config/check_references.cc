@@ -26,7 +26,7 @@ class NameList {
     }
   }
   void require(std::string_view kind, std::string_view name, Place place, Faults& faults) const {
-    if (!place.known() || name.empty() || set_.contains(name)) return;
+    if (!place.known() || set_.contains(name)) return;
     faults.add(place,
                fmt::format("there is no {} {}{}", kind, in_quotes(name), suggestion(name, all_)));
   }

@@ -105,8 +105,9 @@ void parse_pool(const toml::table& table, Parse& parse) {
   if (encapsulation) pool.encapsulation = *encapsulation;
   if (auto check = reader.text("check")) {
     pool.check = *std::move(check);
-    places.check = reader.place("check");
-    if (pool.check.empty())
+    if (!pool.check.empty())
+      places.check = reader.place("check");
+    else
       reader.fault("check",
                    fmt::format("\"check\" must name a [[check]]; leave it out if {} is not "
                                "to be checked",

@@ -108,6 +108,21 @@ class OperatorTest(LabTest):
                 self.assert_done(done, 1, "standard output can not be written: No space left")
         self.assert_done(self.lab.agent("status"), 1, "nothing is attached")
 
+    def test_a_strange_or_long_word_comes_back_escaped_and_cut(self):
+        for word in ("a\x1b[2J\n", "x" * 70_000):
+            for pins, words in ((self.lab.pins, ["detach", word]),
+                                (self.lab.pins, ["status", word]),
+                                (self.lab.pins, ["attach", word, "--vip", VIP[4], "--lb", LB[4]]),
+                                (word, ["status"]),
+                                (word, ["attach", "f", "--vip", VIP[4], "--lb", LB[4]])):
+                with self.subTest(words=[each[:20] for each in words]):
+                    done = subprocess.run([AGENT, *words, "--pin-dir", f"/proc/none/{pins}"
+                                           if pins is word else str(pins)],
+                                          capture_output=True, text=True, timeout=20)
+                    self.assertEqual(done.returncode, 1, done)
+                    self.assertTrue(done.stderr.strip().isprintable(), done.stderr)
+                    self.assertLess(len(done.stderr), 500)
+
     def test_an_interface_without_addresses_needs_local(self):
         self.lab.add_link(self.lab.lb, "n", {}, self.lab.backend, "n", {})
         run("ip", "-n", self.lab.backend, "address", "flush", "dev", "n")

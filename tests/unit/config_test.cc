@@ -570,6 +570,10 @@ TEST_CASE("what is referred to must exist") {
        "checked"},
       {"vips = [\"203.0.113.10\"]", "vips = [\"203.0.113.11\"]",
        "h.toml:24:9: 203.0.113.11 is not a VIP: there is no [[vip]] with this address"},
+      {"pool = \"proxies\"\ntimeouts", "pool = \"\"\ntimeouts",
+       "h.toml:27:8: there is no pool \"\""},
+      {"weight = 0", "next_hop = { port = \"\", mac = \"02:00:00:00:00:01\" }",
+       "h.toml:34:63: there is no port \"\""},
       {"weight = 0", "next_hop = { port = \"cup\", mac = \"02:00:00:00:00:01\" }",
        "h.toml:34:63: there is no port \"cup\"; did you mean \"up\"?"},
   });

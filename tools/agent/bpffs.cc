@@ -13,6 +13,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "lib/base/printable.h"
 #include "tools/agent/pin_name.h"
 #include "tools/agent/system.h"
 
@@ -20,6 +21,9 @@ namespace holdfast::agent {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// For messages.
+std::string shown(const fs::path& path) { return printable_path(path.string()); }
 
 bool on_bpffs(const fs::path& path) {
   struct statfs info {};
@@ -52,9 +56,9 @@ Result<void> mount_bpffs(const fs::path& path) {
         "{} is on no bpffs, and one mounted from here would vanish with this process, because it "
         "has a mount namespace of its own (ip netns exec gives one): first run, outside of it, "
         "mount -t bpf bpf FOLDER with a folder outside /sys, then use --pin-dir FOLDER",
-        path.string()));
+        shown(path)));
   if (mount("bpf", path.c_str(), "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700") != 0)
-    return system_failure(fmt::format("cannot mount a bpffs on {}", path.string()), errno);
+    return system_failure(fmt::format("cannot mount a bpffs on {}", shown(path)), errno);
   return {};
 }
 
@@ -63,8 +67,8 @@ Result<void> make_folder(const fs::path& path) {
   fs::create_directories(path, error);
   if (!error) return {};
   if (path.string().find('.') != std::string::npos)
-    return fail(fmt::format("cannot make {}: a bpffs allows no dot in a name", path.string()));
-  return system_failure(fmt::format("cannot make the folder {}", path.string()), error.value());
+    return fail(fmt::format("cannot make {}: a bpffs allows no dot in a name", shown(path)));
+  return system_failure(fmt::format("cannot make the folder {}", shown(path)), error.value());
 }
 
 /// The usual place for a bpffs: systemd mounts one there, other systems leave an empty folder in
@@ -80,9 +84,9 @@ Result<void> mount_usual_place(const fs::path& path) {
 
 Result<UniqueFd> lock(const fs::path& path) {
   UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid()) return system_failure(fmt::format("cannot open {}", path.string()), errno);
+  if (!folder.valid()) return system_failure(fmt::format("cannot open {}", shown(path)), errno);
   if (flock(folder.get(), LOCK_EX) != 0)
-    return system_failure(fmt::format("cannot lock {}", path.string()), errno);
+    return system_failure(fmt::format("cannot lock {}", shown(path)), errno);
   return folder;
 }
 
@@ -100,7 +104,7 @@ Result<PinFolder> PinFolder::make(const fs::path& folder) {
       return fail(
           fmt::format("--pin-dir {} holds files of something else: name a new folder, or "
                       "one on a bpffs",
-                      path.string()));
+                      shown(path)));
     if (auto done = mount_bpffs(path); !done) return tl::unexpected(done.error());
   }
   return open(path);
@@ -110,9 +114,9 @@ Result<PinFolder> PinFolder::open(const fs::path& folder) {
   const auto path = tidy(folder);
   struct statfs info {};
   if (statfs(path.c_str(), &info) != 0 && errno != ENOENT)
-    return system_failure(fmt::format("cannot open {}", path.string()), errno);
+    return system_failure(fmt::format("cannot open {}", shown(path)), errno);
   if (info.f_type != BPF_FS_MAGIC)
-    return fail(fmt::format("nothing is attached: there is no bpffs folder {}", path.string()), {},
+    return fail(fmt::format("nothing is attached: there is no bpffs folder {}", shown(path)), {},
                 "not_found");
   auto held = lock(path);
   if (!held) return tl::unexpected(held.error());
