@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "lib/base/printable.h"
 #include "lib/config/config.h"
 #include "lib/maglev/maglev.h"
+#include "lib/protocol/socket_path.h"
 
 namespace {
 
@@ -21,15 +23,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto [config, faults] = parse_config(text, "/etc/holdfast/holdfast.toml");
   for (const auto& fault : faults) {
-    require(!fault.message.empty() && fault.text().find('\n') == std::string::npos);
+    require(!fault.message.empty() && find_control(fault.text()).empty());
     require((fault.line == 0) == (fault.column == 0));
   }
   if (!faults.empty()) return 0;
 
   const auto& dataplane = config.dataplane;
   require(!dataplane.ports.empty() && dataplane.hash_seed_file.starts_with('/'));
+  require(find_control(dataplane.hash_seed_file).empty());
+  require(find_control(config.control.socket).empty());
+  require(config.control.socket.size() <= kMaxSocketPath);
   for (const auto& port : dataplane.ports)
-    require(!port.name.empty() && port.queues >= dataplane.workers &&
+    require(!port.name.empty() && find_control(port.interface + port.vdev + port.pci).empty() &&
+            port.queues >= dataplane.workers &&
             port.interface.empty() + port.vdev.empty() + port.pci.empty() == 2);
   for (const auto& service : config.services)
     require(!service.name.empty() && !service.vips.empty() &&
@@ -37,6 +43,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             service.max_share <= 1);
   for (const auto& pool : config.pools) {
     require(is_prime(pool.table_size) && pool.backends.size() <= pool.table_size);
+    for (const auto& backend : pool.backends)
+      require(backend.address != dataplane.tunnel_source_v4 &&
+              backend.address != dataplane.tunnel_source_v6);
     if (pool.check.empty()) continue;
     require(config.check(pool.check) != nullptr && config.check_port(pool).has_value());
   }
