@@ -25,7 +25,9 @@ def end(events: int) -> str:
     return f'event: end\ndata: {{"events": {events}, "backend": "b1"}}\n\n'
 
 
-def stream_outcome(body: str, *, status: str = "200 OK", silent: bool = False) -> traffic.Stream:
+def stream_outcome(
+    body: str, *, status: str = "200 OK", silent: bool = False, silence: float = 5.0
+) -> traffic.Stream:
     """What the client makes of a server that sends `body` and closes, or falls silent."""
 
     async def run() -> traffic.Stream:
@@ -43,7 +45,7 @@ def stream_outcome(body: str, *, status: str = "200 OK", silent: bool = False) -
         port = server.sockets[0].getsockname()[1]
         opened = []
         url = f"http://127.0.0.1:{port}/events?seconds=1"
-        streams = await traffic.streams(url, 1, opened.append)
+        streams = await traffic.streams(url, 1, opened.append, silence)
         done.set()
         server.close()
         assert len(opened) == 1, "told once that the streams are open"
@@ -79,12 +81,7 @@ class Streams(unittest.TestCase):
         self.assertIn("502", stream_outcome("", status="502 Bad Gateway").failure)
 
     def test_silence_is_seen(self):
-        usual = traffic._STREAM_SILENCE_S
-        traffic._STREAM_SILENCE_S = 0.2
-        try:
-            stream = stream_outcome(event(1), silent=True)
-        finally:
-            traffic._STREAM_SILENCE_S = usual
+        stream = stream_outcome(event(1), silent=True, silence=0.2)
         self.assertIn("silent", stream.failure)
 
     def test_a_refused_connection_is_seen(self):

@@ -53,9 +53,19 @@ class Client:
         argv = ["gets", "--url", url, "--count", str(count), "--parallel", str(parallel)]
         return self._start(argv).result()
 
-    def start_gets(self, url: str, pause: float = 0.0) -> Running:
-        """Requests one after the other until `stop()`, `pause` seconds between them."""
+    def start_gets(
+        self,
+        url: str,
+        pause: float = 0.0,
+        *,
+        limit: float | None = None,
+        local_ports: str | None = None,
+    ) -> Running:
+        """Requests one after the other until `stop()`, `pause` seconds between them; each may take
+        `limit` seconds and comes from `local_ports` ("61000-62000")."""
         lane = ["--parallel", "1", "--pause", str(pause)]
+        lane += [] if limit is None else ["--limit", str(limit)]
+        lane += [] if local_ports is None else ["--local-ports", local_ports]
         return self._start(["gets", "--url", url, "--until-eof", *lane])
 
     def upload(self, url: str) -> dict:
@@ -64,8 +74,10 @@ class Client:
     def download(self, url: str) -> dict:
         return self._start(["download", "--url", url, "--file", self._blob()]).result()
 
-    def start_streams(self, url: str, count: int) -> Running:
-        return self._start(["streams", "--url", url, "--count", str(count)])
+    def start_streams(self, url: str, count: int, *, silence: float | None = None) -> Running:
+        """`silence`: after so many seconds without an event a stream counts as broken."""
+        argv = ["streams", "--url", url, "--count", str(count)]
+        return self._start(argv + ([] if silence is None else ["--silence", str(silence)]))
 
     def _blob(self) -> str:
         return str(self._lab.path("www", "50m"))

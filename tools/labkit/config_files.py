@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of every configuration file in a lab: BIRD, nginx, holdfastd. Pure: no I/O."""
+"""The text of the configuration files of nginx and holdfastd. Pure: no I/O. bgp_files.py has those of
+BIRD and gobgpd."""
 
 from pathlib import Path
 
@@ -7,46 +8,6 @@ from labkit import topology
 
 WEB_PORT = 80  # service `web`: backends by their IPv4 addresses
 WEB6_PORT = 8080  # service `web6`: the same hosts by their IPv6 addresses
-
-
-def bird(lab: topology.Topology) -> str:
-    """Static routes for the VIPs, by way of all balancers, brought into the kernel's table."""
-
-    def route(vip: str, gateways: list[str]) -> str:
-        length = 128 if ":" in vip else 32
-        return f"route {vip}/{length} " + " ".join(f"via {gateway}" for gateway in gateways) + ";"
-
-    return f"""\
-log stderr all;
-router id {lab.client.router4};
-
-protocol device {{
-}}
-
-protocol static vips4 {{
-  ipv4;
-  {route(lab.vip4, [lb.v4 for lb in lab.lbs])}
-}}
-
-protocol static vips6 {{
-  ipv6;
-  {route(lab.vip6, [lb.v6 for lb in lab.lbs])}
-}}
-
-protocol kernel kernel4 {{
-  ipv4 {{
-    import none;
-    export all;
-  }};
-}}
-
-protocol kernel kernel6 {{
-  ipv6 {{
-    import none;
-    export all;
-  }};
-}}
-"""
 
 
 def nginx(

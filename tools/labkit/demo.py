@@ -125,10 +125,9 @@ class _Demo:
         drain["seconds_after_last_stream"] = round(drain.pop("ended") - last_end, 3)
         begun = drain.pop("begun")
         log = [entry for figures in done_requests.values() for entry in figures["log"]]
-        drain["requests_begun_later"] = sum(1 for started, _ in log if started > begun)
-        drain["of_these_on_drained"] = sum(
-            1 for started, backend in log if started > begun and backend == self._drained
-        )
+        later = [backend for started, _, backend in log if started > begun]
+        drain["requests_begun_later"] = len(later)
+        drain["of_these_on_drained"] = later.count(self._drained)
         return {
             "streams_opened": opened,
             "streams": done_streams,

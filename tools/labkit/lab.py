@@ -8,7 +8,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from labkit import namespaces, removal, services, state
+from labkit import raising, removal, routing, services, state
 from labkit.errors import LabError
 from labkit.topology import Topology
 
@@ -22,6 +22,8 @@ class Lab:
     name       part of all names outside the lab's namespaces; default: `hf`, or the next one free
     build_dir  where holdfastd, holdfast and holdfast-agent are
     bare       namespaces, BIRD and nginx only; the VIPs are then reached after `route_vips_to`
+    static_routes  the router has static routes to the balancers; else a gobgpd beside each balancer
+               announces the VIPs to it
     lbs, backends, queues  see Topology
     purpose    who made it, for `tools/lab status`
 
@@ -34,6 +36,7 @@ class Lab:
         *,
         build_dir: Path | str = DEFAULT_BUILD_DIR,
         bare: bool = False,
+        static_routes: bool = True,
         lbs: int = 1,
         backends: int = 3,
         queues: int = 1,
@@ -43,6 +46,7 @@ class Lab:
         self._wanted_name = name and state.check_name(name)
         self._build_dir = Path(build_dir).resolve()
         self._bare = bare
+        self._static_routes = static_routes
         self._purpose = purpose
         self._state: state.State | None = None
         self.services: dict[str, services.Service] = {}  # "nginx@b1" -> what this process started
@@ -62,6 +66,7 @@ class Lab:
             found.name,
             build_dir=found.build_dir,
             bare=found.bare,
+            static_routes=found.static_routes,
             lbs=found.lbs,
             backends=found.backends,
             queues=found.queues,
@@ -126,8 +131,18 @@ class Lab:
         if self._state is not None:
             raise LabError(f"lab {self.name} is up already")
         try:
-            self._claim()
-            self._make_network()
+            wanted = state.State(
+                name="",  # settled by claim()
+                purpose=self._purpose,
+                lbs=self.topology.lb_count,
+                backends=self.topology.backend_count,
+                queues=self.topology.lb_queues,
+                build_dir=str(self._build_dir),
+                bare=self._bare,
+                static_routes=self._static_routes,
+            )
+            self._state = raising.claim(wanted, self._wanted_name, self.topology)
+            raising.make_network(self)
             self._start_services()
         except BaseException:
             if self._state is not None:
@@ -150,72 +165,15 @@ class Lab:
         self.services.clear()
         self._state = None
 
-    def _claim(self) -> None:
-        with state.locked():
-            removal.remove_stale()
-            name = self._free_name()
-            claimed = state.State(
-                name=name,
-                purpose=self._purpose,
-                lbs=self.topology.lb_count,
-                backends=self.topology.backend_count,
-                queues=self.topology.lb_queues,
-                build_dir=str(self._build_dir),
-                bare=self._bare,
-            )
-            claimed.set_owner(os.getpid())
-            state.claim(claimed)
-            self._state = claimed
-
-    def _free_name(self) -> str:
-        if self._wanted_name is not None:
-            reason = self._taken(self._wanted_name)
-            if reason is not None:
-                raise LabError(reason)
-            return self._wanted_name
-        number = 1
-        while True:
-            name = state.DEFAULT_NAME if number == 1 else f"{state.DEFAULT_NAME}{number}"
-            if self._taken(name) is None:
-                return name
-            number += 1
-
-    def _taken(self, name: str) -> str | None:
-        """Why `name` cannot be had; None when it can. Requires: stale labs are removed."""
-        if state.load(name) is not None:
-            return f"a lab {name!r} is up: remove it with `tools/lab down --name {name}`"
-        for host in self.topology.host_names:
-            if namespaces.exists(f"{name}-{host}"):
-                return f"namespace {name}-{host} exists and no lab made it: choose another name"
-        return None
-
-    def _make_network(self) -> None:
-        for host in self.topology.host_names:
-            namespace = self.namespace(host)
-            self.state.namespaces[namespace] = 0
-            self.state.save()
-            try:
-                self.state.namespaces[namespace] = namespaces.add(namespace)
-            except LabError:
-                del self.state.namespaces[namespace]  # somebody else's: not ours to remove
-                raise
-            finally:
-                self.state.save()
-            self.path(host).mkdir()
-        self.path("www").mkdir()
-        router = self.namespace("router")
-        namespaces.set_sysctls(router, namespaces.sysctls_of("router"))
-        namespaces.run(["ip", "-n", router, "link", "set", "lo", "up"])
-        for host in self.topology.linked_hosts:
-            namespace = self.namespace(host.name)
-            namespaces.set_sysctls(namespace, namespaces.sysctls_of(host.role))
-            namespaces.link(host, namespace, router, self.topology.vips)
-
     def _start_services(self) -> None:
-        bird = services.start_bird(self)
+        routing.start_bird(self)
+        if not self._static_routes:
+            for lb in self.topology.lbs:
+                self.start_gobgpd(lb.name)
         blob_sha256 = services.write_blob(self.path("www"))
         web = {b: services.start_web(self, b, blob_sha256) for b in self.topology.backends}
-        services.wait_until(lambda: services.bird_ready(self), "BIRD's routes are up", [bird])
+        if self._static_routes:
+            self.wait_routes(*(lb.name for lb in self.topology.lbs))
         for backend, started in web.items():
             services.wait_until(
                 lambda b=backend, s=started: services.web_ready(self, b, s),
@@ -224,20 +182,13 @@ class Lab:
             )
         if self._bare:
             return
-        self._mount_bpffs()
+        raising.mount_bpffs(self)
         for backend in self.topology.backends:
             services.attach_agent(self, backend)
         for lb in self.topology.lbs:
             self.start_holdfastd(lb.name)
         for lb in self.topology.lbs:
             self.wait_eligible(lb.name)
-
-    def _mount_bpffs(self) -> None:
-        mount_point = self.path("bpf")
-        mount_point.mkdir()
-        self.state.mounts.append(str(mount_point))
-        self.state.save()
-        namespaces.run(["mount", "-t", "bpf", "bpffs", str(mount_point)])
 
     # Running things in it.
 
@@ -287,6 +238,48 @@ class Lab:
         self.state.save()
         return status
 
+    def kill_service(self, key: str) -> None:
+        """kill -9 of a program that this process started, and of all that it started."""
+        service = self.services.pop(key)
+        os.killpg(service.pid, signal.SIGKILL)  # each has a session, so a group, of its own
+        service.process.wait(timeout=15)
+        del self.state.services[key]
+        self.state.save()
+
+    # The network.
+
+    def set_link(self, host: str, up: bool) -> None:
+        """Takes the router's end of the link to `host` down or up; the host loses its carrier."""
+        interface = self.topology.host(host).router_interface
+        self.exec("router", ["ip", "link", "set", interface, "up" if up else "down"])
+
+    def start_gobgpd(self, lb: str = "lb1") -> services.Service:
+        """Starts the BGP speaker beside `lb` and waits until its API answers."""
+        host = self.topology.host(lb)
+        speaker = routing.start_gobgpd(self, host)
+        socket = routing.gobgpd_socket(self, host)
+        services.wait_until(
+            lambda: services.unix_socket_answers(socket), f"gobgpd on {lb} answers", [speaker]
+        )
+        return speaker
+
+    def wait_routes(self, *lbs: str, timeout: float = 15.0) -> None:
+        """Waits until the router has the VIPs of both families by way of exactly these balancers."""
+        known = [self.services[key] for key in ("bird@router",) if key in self.services]
+        services.wait_until(
+            lambda: all(routing.gateways(self, vip) == set(lbs) for vip in self.topology.vips),
+            f"the router has the VIPs by way of {', '.join(lbs) or 'nobody'}",
+            known,
+            timeout,
+        )
+
+    def route_vips_to(self, host: str) -> None:
+        """Puts plain routes to the VIPs before BIRD's, straight to one host: what the lab does
+        without a balancer."""
+        target = self.topology.host(host)
+        for vip, gateway in ((self.topology.vip4, target.v4), (self.topology.vip6, target.v6)):
+            self.exec("router", ["ip", "route", "replace", vip, "via", gateway, "metric", "1"])
+
     # Holdfast.
 
     def start_holdfastd(self, lb: str = "lb1", config: Path | None = None) -> services.Service:
@@ -329,13 +322,6 @@ class Lab:
         services.wait_until(
             all_eligible, f"all backends are eligible on {lb}", [daemon] if daemon else [], timeout
         )
-
-    def route_vips_to(self, host: str) -> None:
-        """Puts plain routes to the VIPs before BIRD's, straight to one host: what the lab does
-        without a balancer."""
-        target = self.topology.host(host)
-        for vip, gateway in ((self.topology.vip4, target.v4), (self.topology.vip6, target.v6)):
-            self.exec("router", ["ip", "route", "replace", vip, "via", gateway, "metric", "1"])
 
 
 def find_program(build_dir: Path, name: str) -> Path | None:

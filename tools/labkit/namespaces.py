@@ -68,6 +68,9 @@ _ALL_HOSTS = {
 _ROUTER = {
     "ipv4/ip_forward": 1,
     "ipv6/conf/all/forwarding": 1,
+    # A link that goes down and comes up again has its addresses as before.
+    "ipv6/conf/all/keep_addr_on_down": 1,
+    "ipv6/conf/default/keep_addr_on_down": 1,
     # ECMP by addresses and ports, as a leaf switch does it.
     "ipv4/fib_multipath_hash_policy": 1,
     "ipv6/fib_multipath_hash_policy": 1,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of a lab: BIRD, nginx with its application, holdfast-agent, holdfastd.
+"""The programs of a lab: nginx with its application, holdfast-agent, holdfastd; routing.py has BIRD
+and gobgpd.
 
 Each `start_*` writes the program's configuration under the lab's folder, starts it in its
 namespace and returns once it is ready to serve; what it prints goes to a log beside its
@@ -17,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-from labkit import config_files, namespaces, topology
+from labkit import config_files, topology
 from labkit.errors import LabError
 
 BLOB_BYTES = 50 * 1024 * 1024
@@ -65,23 +66,6 @@ def write_blob(folder: Path) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def start_bird(lab) -> Service:
-    folder = lab.path("router")
-    config = folder / "bird.conf"
-    config.write_text(config_files.bird(lab.topology))
-    argv = ["bird", "-f", "-c", str(config), "-s", str(folder / "bird.ctl")]
-    return lab.start_service("bird", "router", argv)
-
-
-def bird_ready(lab) -> bool:
-    """True when the kernel of the router has BIRD's routes to the VIPs."""
-    router = lab.namespace("router")
-    for vip, family in ((lab.topology.vip4, "-4"), (lab.topology.vip6, "-6")):
-        if not namespaces.run(["ip", family, "-n", router, "route", "show", vip, "proto", "bird"]):
-            return False
-    return True
-
-
 def start_web(lab, backend: topology.Host, blob_sha256: str) -> list[Service]:
     folder = lab.path(backend.name)
     (folder / "tmp").mkdir(exist_ok=True)
@@ -91,12 +75,21 @@ def start_web(lab, backend: topology.Host, blob_sha256: str) -> list[Service]:
     app = lab.start_service(
         "app", backend.name, [sys.executable, str(program), str(app_socket), backend.name]
     )
-    config = folder / "nginx.conf"
-    config.write_text(
+    _nginx_config(folder).write_text(
         config_files.nginx(backend, folder, lab.path("www"), blob_sha256, app_socket)
     )
-    argv = ["nginx", "-p", str(folder), "-e", str(folder / "nginx-error.log"), "-c", str(config)]
-    return [app, lab.start_service("nginx", backend.name, argv)]
+    return [app, start_nginx(lab, backend)]
+
+
+def start_nginx(lab, backend: topology.Host) -> Service:
+    """With the configuration that `start_web` wrote."""
+    folder = lab.path(backend.name)
+    argv = ["nginx", "-p", str(folder), "-e", str(folder / "nginx-error.log")]
+    return lab.start_service("nginx", backend.name, [*argv, "-c", str(_nginx_config(folder))])
+
+
+def _nginx_config(folder: Path) -> Path:
+    return folder / "nginx.conf"
 
 
 def web_ready(lab, backend: topology.Host, web: list[Service]) -> bool:
@@ -111,15 +104,20 @@ def web_ready(lab, backend: topology.Host, web: list[Service]) -> bool:
     )
 
 
-def attach_agent(lab, backend: topology.Host) -> None:
-    """The agent's program stays on the interface until the namespace goes."""
+def agent_argv(lab, backend: topology.Host) -> list[str]:
     argv = [str(lab.program("holdfast-agent")), "attach", topology.INTERFACE]
     argv += ["--pin-dir", str(lab.pin_dir(backend.name))]
     for vip in lab.topology.vips:
         argv += ["--vip", vip]
     for lb in lab.topology.lbs:
         argv += ["--lb", lb.v4, "--lb", lb.v6]
-    done = lab.exec(backend.name, argv, check=False)
+    return argv
+
+
+def attach_agent(lab, backend: topology.Host) -> None:
+    """The agent's program stays on the interface until the namespace goes. Once more: it is
+    replaced."""
+    done = lab.exec(backend.name, agent_argv(lab, backend), check=False)
     if done.returncode != 0:
         raise LabError(f"holdfast-agent on {backend.name}: {(done.stderr or done.stdout).strip()}")
 

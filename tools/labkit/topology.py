@@ -28,6 +28,12 @@ MAX_BACKENDS = 12
 
 VIP4 = "203.0.113.10"
 VIP6 = "2001:db8:f::10"
+VIP_RANGE4 = "203.0.113.0/24"  # the router takes host routes in these ranges, and no others
+VIP_RANGE6 = "2001:db8:f::/64"
+
+# Numbers for documentation (RFC 5398). All balancers are in one AS, as within one site.
+ROUTER_AS = 64496
+LB_AS = 64500
 
 
 @dataclass(frozen=True)
@@ -143,14 +149,19 @@ class Topology:
             "  |",
             f"  |  {self.client.router_interface}, MTU {self.client.mtu}",
             "  |",
-            f"router  BIRD: {self.vip4} and {self.vip6} (the VIPs) via {balancers}",
+            f"router  BIRD, AS {ROUTER_AS}: {self.vip4}, {self.vip6} (the VIPs) via {balancers}",
         ]
         for host in (*self.lbs, *self.backends):
             branch = f"  +--[{host.router_interface}, MTU {host.mtu}]--"
-            runs = "holdfastd on AF_XDP" if host.role == "lb" else "nginx, holdfast-agent"
             lines.append("  |")
-            lines.append(f"{branch:<25} {host.name:<4} {host.link4}, {host.link6}: {runs}")
+            lines.append(f"{branch:<25} {host.name:<4} {host.link4}, {host.link6}: {_RUNS[host.role]}")
         return "\n".join(lines)
+
+
+_RUNS = {
+    "lb": f"holdfastd on AF_XDP; gobgpd, AS {LB_AS}",
+    "backend": "nginx, holdfast-agent",
+}
 
 
 def _require(what: str, value: int, most: int) -> None:

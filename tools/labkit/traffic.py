@@ -3,9 +3,10 @@
 
     traffic.py gets --url URL --count N [--parallel P]     new connections, one `curl` each
     traffic.py gets --url URL --until-eof [--pause S]       ... until standard input is closed
+               [--limit S] [--local-ports A-B]              each at most S seconds; from these ports
     traffic.py upload --url URL --file FILE                 one PUT; the server's sum is compared
     traffic.py download --url URL --file FILE               one GET, compared with FILE
-    traffic.py streams --url URL --count N                  event streams, all at the same time
+    traffic.py streams --url URL --count N [--silence S]    event streams, all at the same time
 
 Each prints one JSON object as its last line; `streams` prints one more when all are open. Nothing
 is tried twice: what fails is a failure. Times named "started" or "end" are CLOCK_MONOTONIC in
@@ -27,9 +28,9 @@ import time
 from urllib.parse import urlsplit
 
 _CURL = ["curl", "--silent", "--show-error", "--globoff"]
-_GET_LIMIT_S = 10
+_GET_LIMIT_S = 10.0
 _TRANSFER_LIMIT_S = 60
-# Longer than a stream is ever silent; a stream that says nothing for so long is broken.
+# Longer than a stream is silent by itself; one that says nothing for so long is broken.
 _STREAM_SILENCE_S = 5.0
 _MOST_FAILURES_SHOWN = 20
 
@@ -45,12 +46,11 @@ class Get:
     failure: str | None
 
 
-def get(url: str) -> Get:
+def get(url: str, options: list[str] = ()) -> Get:
     """One request on a new connection, by curl. The body and the X-Backend header must agree."""
     started = time.monotonic()
-    limit = ["--max-time", str(_GET_LIMIT_S)]
     done = subprocess.run(
-        [*_CURL, *limit, "--write-out", "\n%{time_total} %{http_code} %header{x-backend}", url],
+        [*_CURL, *options, "--write-out", "\n%{time_total} %{http_code} %header{x-backend}", url],
         capture_output=True,
         text=True,
     )
@@ -66,13 +66,23 @@ def get(url: str) -> Get:
     return Get(started, seconds, backend, None)
 
 
-def gets(url: str, parallel: int, more, pause: float = 0.0) -> list[Get]:
+def gets(
+    url: str,
+    parallel: int,
+    more,
+    pause: float = 0.0,
+    limit: float = _GET_LIMIT_S,
+    local_ports: str | None = None,
+) -> list[Get]:
     """Requests on `parallel` lanes while `more()` says so, `pause` seconds between them."""
+    options = ["--max-time", str(limit)]
+    if local_ports is not None:
+        options += ["--local-port", local_ports]
 
     def lane() -> list[Get]:
         done = []
         while more():
-            done.append(get(url))
+            done.append(get(url, options))
             time.sleep(pause)
         return done
 
@@ -98,8 +108,11 @@ def gets_figures(done: list[Get]) -> dict:
             "p99": _quantile(milliseconds, 0.99),
             "max": _quantile(milliseconds, 1.0),
         },
-        # [started, backend] of each, for a look at what happened when.
-        "log": [[one.started, one.backend] for one in good],
+        # [started, seconds, backend or None when it failed], for a look at what happened when.
+        "log": [
+            [one.started, one.seconds, one.backend if one.failure is None else None]
+            for one in done
+        ],
     }
 
 
@@ -206,6 +219,7 @@ class StreamBroken(Exception):
 class Stream:
     """One event stream and what came of it."""
 
+    silence_limit: float = _STREAM_SILENCE_S
     backend: str | None = None
     events: int = 0
     ended: bool = False
@@ -221,14 +235,14 @@ class Stream:
             parts = urlsplit(url)
             port = parts.port or 80
             reader, writer = await asyncio.wait_for(
-                asyncio.open_connection(parts.hostname, port), _STREAM_SILENCE_S
+                asyncio.open_connection(parts.hostname, port), self.silence_limit
             )
             # HTTP/1.0, so that the events come as they are and not in chunks.
             request = f"GET {parts.path}?{parts.query} HTTP/1.0\r\nHost: {parts.netloc}\r\n\r\n"
             writer.write(request.encode())
             await self._read(reader, opened)
         except TimeoutError:
-            self.failure = f"silent for {_STREAM_SILENCE_S:.0f} s after {self.events} events"
+            self.failure = f"silent for {self.silence_limit:.0f} s after {self.events} events"
         except (OSError, asyncio.IncompleteReadError) as error:
             self.failure = f"{type(error).__name__} after {self.events} events: {error}"
         except StreamBroken as broken:
@@ -241,7 +255,7 @@ class Stream:
                 writer.close()
 
     async def _read(self, reader: asyncio.StreamReader, opened) -> None:
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _STREAM_SILENCE_S)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), self.silence_limit)
         status, *lines = head.decode("latin-1").split("\r\n")
         if status.split(" ")[1:2] != ["200"]:
             raise StreamBroken(f"answered {status!r}")
@@ -251,13 +265,13 @@ class Stream:
                 self.backend = value.strip()
         last = time.monotonic()
         while not self.ended:
-            text = await asyncio.wait_for(reader.readuntil(b"\n\n"), _STREAM_SILENCE_S)
+            text = await asyncio.wait_for(reader.readuntil(b"\n\n"), self.silence_limit)
             self.longest_silence = max(self.longest_silence, time.monotonic() - last)
             last = time.monotonic()
             self._take(text.decode())
             if self.events == 1 and not self.ended:
                 opened()
-        if await asyncio.wait_for(reader.read(1), _STREAM_SILENCE_S):
+        if await asyncio.wait_for(reader.read(1), self.silence_limit):
             raise StreamBroken("data after the end event")
 
     def _take(self, text: str) -> None:
@@ -276,9 +290,12 @@ class Stream:
         self.events += 1
 
 
-async def streams(url: str, count: int, tell_open) -> list[Stream]:
-    """`count` streams at once; `tell_open(streams)` is called when each is open or has failed."""
-    all_streams = [Stream() for _ in range(count)]
+async def streams(
+    url: str, count: int, tell_open, silence: float = _STREAM_SILENCE_S
+) -> list[Stream]:
+    """`count` streams at once; one that says nothing for `silence` seconds is broken.
+    `tell_open(streams)` is called when each is open or has failed."""
+    all_streams = [Stream(silence) for _ in range(count)]
     waiting = count
 
     def opened() -> None:
@@ -328,12 +345,15 @@ def main() -> None:
             one.add_argument("--file", required=True)
         if kind == "streams":
             one.add_argument("--count", type=int, required=True)
+            one.add_argument("--silence", type=float, default=_STREAM_SILENCE_S)
         if kind == "gets":
             how_long = one.add_mutually_exclusive_group(required=True)
             how_long.add_argument("--count", type=int)
             how_long.add_argument("--until-eof", action="store_true")
             one.add_argument("--parallel", type=int, default=2)
             one.add_argument("--pause", type=float, default=0.0)
+            one.add_argument("--limit", type=float, default=_GET_LIMIT_S)
+            one.add_argument("--local-ports")
     arguments = parser.parse_args()
 
     def say(figures: dict) -> None:
@@ -341,11 +361,19 @@ def main() -> None:
 
     if arguments.kind == "gets":
         more = until_eof(sys.stdin) if arguments.until_eof else count_down(arguments.count)
-        done = gets(arguments.url, arguments.parallel, more, arguments.pause)
+        done = gets(
+            arguments.url,
+            arguments.parallel,
+            more,
+            arguments.pause,
+            arguments.limit,
+            arguments.local_ports,
+        )
         say(gets_figures(done))
     elif arguments.kind == "streams":
         tell_open = lambda now: say(streams_figures(now))  # noqa: E731
-        say(streams_figures(asyncio.run(streams(arguments.url, arguments.count, tell_open))))
+        running = streams(arguments.url, arguments.count, tell_open, arguments.silence)
+        say(streams_figures(asyncio.run(running)))
     else:
         transfer = upload if arguments.kind == "upload" else download
         say(transfer(arguments.url, arguments.file))
