@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <rte_mbuf.h>
 
-#include <cstring>
+#include <new>
 
 #include "lb/encap/encap.h"
 #include "lb/stage/stages.h"
@@ -24,15 +24,16 @@ std::size_t ethernet_length(const NextHop& hop) {
 
 /// The tag is the next hop's, never the one that came in.
 void write_ethernet(std::uint8_t* at, const NextHop& hop, Family outer) {
-  const auto ip = Be16::from_host(
-      static_cast<std::uint16_t>(outer == Family::ipv4 ? EtherType::ipv4 : EtherType::ipv6));
-  EthernetHeader ethernet{.destination = hop.destination, .source = hop.source, .ether_type = ip};
-  if (hop.vlan != 0) {
-    ethernet.ether_type = Be16::from_host(static_cast<std::uint16_t>(EtherType::vlan));
-    const VlanHeader vlan{.tag_control = Be16::from_host(hop.vlan), .ether_type = ip};
-    std::memcpy(at + sizeof ethernet, &vlan, sizeof vlan);
-  }
-  std::memcpy(at, &ethernet, sizeof ethernet);
+  const auto ip = outer == Family::ipv4 ? EtherType::ipv4 : EtherType::ipv6;
+  const auto wire = [](EtherType type) {
+    return Be16::from_host(static_cast<std::uint16_t>(type));
+  };
+  auto* ethernet = new (at)
+      EthernetHeader{.destination = hop.destination, .source = hop.source, .ether_type = wire(ip)};
+  if (hop.vlan == 0) return;
+  ethernet->ether_type = wire(EtherType::vlan);
+  new (at + sizeof(EthernetHeader))
+      VlanHeader{.tag_control = Be16::from_host(hop.vlan), .ether_type = wire(ip)};
 }
 
 /// Cuts the frame to its IP packet (Ethernet padding behind it would be taken for tunnelled bytes)

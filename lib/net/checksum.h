@@ -41,12 +41,18 @@ namespace holdfast {
   return std::bit_cast<Be16>(static_cast<std::uint16_t>(~checksum_fold(sum)));
 }
 
-/// Checksum of an option-free IPv4 header, whatever its checksum field holds now.
+/// Checksum of an option-free IPv4 header, whatever its checksum field holds now. Field by field: a
+/// header that was just written is still in registers, and is not read back from memory.
 [[nodiscard]] inline Be16 ipv4_header_checksum(const Ipv4Header& header) {
-  Ipv4Header copy = header;
-  copy.header_checksum = Be16{};
-  const auto bytes = std::bit_cast<std::array<std::uint8_t, sizeof(copy)>>(copy);
-  return checksum_finish(checksum_add(bytes));
+  const auto word = [](std::uint8_t first, std::uint8_t second) {
+    return std::bit_cast<std::uint16_t>(std::array{first, second});
+  };
+  const std::uint64_t sum = std::uint64_t{word(header.version_ihl, header.type_of_service)} +
+                            header.total_length.raw() + header.identification.raw() +
+                            header.flags_fragment_offset.raw() +
+                            word(header.time_to_live, static_cast<std::uint8_t>(header.protocol)) +
+                            header.source.raw() + header.destination.raw();
+  return checksum_finish(sum);
 }
 
 /// RFC 1624 eqn. 3: what `checksum` becomes when a 16-bit word changes from `before` to `after`.

@@ -41,7 +41,7 @@ bool walk_extensions(const std::uint8_t* ip, IpWalk& walk) {
     const IpProtocol current = walk.protocol;
 
     if (current == IpProtocol::fragment) {
-      const auto fragment = read_header<Ipv6FragmentHeader>(ip + walk.l4);
+      const auto& fragment = overlay<Ipv6FragmentHeader>(ip + walk.l4);
       const unsigned offset_more = fragment.offset_more.host();
       walk.protocol = fragment.next_header;
       walk.l4 += sizeof fragment;
@@ -54,7 +54,7 @@ bool walk_extensions(const std::uint8_t* ip, IpWalk& walk) {
       continue;
     }
 
-    const auto header = read_header<ExtensionHeader>(ip + walk.l4);
+    const auto& header = overlay<ExtensionHeader>(ip + walk.l4);
     // RFC 8200 4.1: hop-by-hop options come first or not at all.
     if (current == IpProtocol::hop_by_hop && walked != 0)
       return refuse(DropReason::ipv6_bad_extension);
@@ -83,7 +83,7 @@ IpWalk walk_ipv6(const std::uint8_t* ip, std::size_t available, WalkOf what) {
     return walk;
   };
   if (available < sizeof(Ipv6Header)) return refuse(DropReason::ipv6_truncated);
-  const auto header = read_header<Ipv6Header>(ip);
+  const auto& header = overlay<Ipv6Header>(ip);
   if (header.version() != 6) return refuse(DropReason::ipv6_bad_version);
   walk.source = ip + offsetof(Ipv6Header, source);
   walk.destination = ip + offsetof(Ipv6Header, destination);

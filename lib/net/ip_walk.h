@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <type_traits>
 
 #include "lib/model/drop_reason.h"
 #include "lib/net/headers.h"
@@ -35,12 +35,13 @@ struct IpWalk {
   const std::uint8_t* destination = nullptr;
 };
 
-/// A header at `at`, by copy: compilers make plain loads of it.
+/// A header, or a field, as it lies in the packet. Not by copy: gcc 12 moves a copied header
+/// through the stack in overlapping pieces, and each load then waits for the stores (60 ns a
+/// packet).
 template <class Header>
-[[nodiscard]] inline Header read_header(const std::uint8_t* at) {
-  Header header;
-  std::memcpy(&header, at, sizeof header);
-  return header;
+[[nodiscard]] inline const Header& overlay(const std::uint8_t* at) {
+  static_assert(alignof(Header) == 1 && std::is_trivially_copyable_v<Header>);
+  return *reinterpret_cast<const Header*>(at);
 }
 
 /// IPv4 (RFC 791) in the `available` bytes at `ip`.
@@ -52,7 +53,7 @@ template <WalkOf kWhat>
     return walk;
   };
   if (available < sizeof(Ipv4Header)) return refuse(DropReason::ipv4_truncated);
-  const auto header = read_header<Ipv4Header>(ip);
+  const auto& header = overlay<Ipv4Header>(ip);
   if (header.version() != 4) return refuse(DropReason::ipv4_bad_version);
   walk.source = ip + offsetof(Ipv4Header, source);
   walk.destination = ip + offsetof(Ipv4Header, destination);

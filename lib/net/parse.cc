@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/net/parse.h"
 
+#include <cstring>
+#include <new>
+
 #include "lib/net/ip_walk.h"
 
 namespace holdfast {
@@ -11,66 +14,86 @@ constexpr int kMaxVlanTags = 2;
 /// What a data length of an mbuf can say; it keeps every offset in 16 bits.
 constexpr std::size_t kMaxFrame = 65535;
 
+template <Family kFamily>
+constexpr std::size_t kAddressWidth = kFamily == Family::ipv4 ? 4 : 16;
+
 Verdict drop(DropReason why) { return Verdict::dropped(why); }
 
-IpAddress address_of(Family family, const std::uint8_t* bytes) {
-  if (family == Family::ipv4) return IpAddress::v4(read_header<Be32>(bytes));
-  return IpAddress::v6(read_header<IpAddress::Bytes>(bytes));
+/// The two below build the value where it stays: a temporary would be copied in pieces of another
+/// size than it was written in, and the processor waits for that.
+template <Family kFamily>
+void set_vip(ParsedPacket& packet, const std::uint8_t* address) {
+  if constexpr (kFamily == Family::ipv4)
+    new (&packet.vip) IpAddress(IpAddress::v4(overlay<Be32>(address)));
+  else
+    new (&packet.vip) IpAddress(IpAddress::v6(overlay<IpAddress::Bytes>(address)));
 }
 
-/// Sources that no client may have (RFC 1812 5.3.7): this network 0/8, loopback 127/8, multicast
-/// 224/4, class E and broadcast 240/4; and the VIP itself.
-bool is_martian_v4(const IpWalk& walk) {
+template <Family kFamily>
+void set_flow(ParsedPacket& packet, const std::uint8_t* client, const std::uint8_t* vip,
+              Be16 client_port, Be16 vip_port, IpProtocol protocol) {
+  packet.protocol = protocol;
+  packet.service_port = vip_port;
+  new (&packet.key) FlowKey(kFamily, client, vip, client_port, vip_port, protocol);
+}
+
+/// Sources that no client may have, and the VIP itself. IPv4 (RFC 1812 5.3.7): this network 0/8,
+/// loopback 127/8, multicast 224/4, class E and broadcast 240/4. IPv6 (RFC 4291 2.5 and 2.7, RFC
+/// 6890): multicast, and what begins with ten zero bytes: ::, ::1, ::a.b.c.d and ::ffff:a.b.c.d;
+/// nothing else that is routed does.
+template <Family kFamily>
+bool is_martian(const IpWalk& walk) {
+  if (std::memcmp(walk.source, walk.destination, kAddressWidth<kFamily>) == 0) return true;
   const std::uint8_t first = walk.source[0];
-  return first == 0 || first == 127 || first >= 224 ||
-         std::memcmp(walk.source, walk.destination, 4) == 0;
+  if constexpr (kFamily == Family::ipv4) {
+    return first == 0 || first == 127 || first >= 224;
+  } else {
+    constexpr std::uint8_t kZeros[10]{};
+    return first == 0xff || std::memcmp(walk.source, kZeros, sizeof kZeros) == 0;
+  }
 }
 
-/// The same for IPv6 (RFC 4291 2.5 and 2.7, RFC 6890): multicast, unspecified, loopback, IPv4 in
-/// IPv6 clothes, and the VIP itself.
-bool is_martian_v6(const IpWalk& walk) {
-  if (walk.source[0] == 0xff || std::memcmp(walk.source, walk.destination, 16) == 0) return true;
-  // ::, ::1, ::a.b.c.d and ::ffff:a.b.c.d all begin with ten zero bytes; so does nothing else that
-  // is routed.
-  constexpr std::uint8_t kZeros[10]{};
-  return std::memcmp(walk.source, kZeros, sizeof kZeros) == 0;
+/// Destination unreachable, time exceeded, parameter problem; IPv6 also packet too big. Source
+/// quench (RFC 6633) and redirects are no answers to a flow.
+template <Family kFamily>
+bool is_icmp_error(std::uint8_t type) {
+  return kFamily == Family::ipv4 ? type == 3 || type == 11 || type == 12 : type >= 1 && type <= 4;
 }
 
-bool is_icmp_error(Family family, std::uint8_t type) {
-  // Destination unreachable, time exceeded, parameter problem; IPv6 also packet too big. Source
-  // quench (RFC 6633) and redirects are no answers to a flow.
-  return family == Family::ipv4 ? type == 3 || type == 11 || type == 12 : type >= 1 && type <= 4;
+template <Family kFamily, WalkOf kWhat>
+IpWalk walk_ip(const std::uint8_t* ip, std::size_t available) {
+  if constexpr (kFamily == Family::ipv4)
+    return walk_ipv4<kWhat>(ip, available);
+  else
+    return walk_ipv6(ip, available, kWhat);
 }
 
 /// The flow of an ICMP error is that of the packet it quotes, turned around. `quote`: the bytes
 /// behind the ICMP header; `walk`: the packet that carries them.
+template <Family kFamily>
 Verdict parse_quote(const std::uint8_t* quote, std::size_t available, const IpWalk& walk,
                     ParsedPacket& packet) {
-  const IpWalk quoted = packet.family == Family::ipv4 ? walk_ipv4<WalkOf::quote>(quote, available)
-                                                      : walk_ipv6(quote, available, WalkOf::quote);
-  const std::size_t width = packet.family == Family::ipv4 ? 4 : 16;
+  const IpWalk quoted = walk_ip<kFamily, WalkOf::quote>(quote, available);
   const bool names_flow =
       quoted.good && quoted.part != FragmentPart::later &&
       (quoted.protocol == IpProtocol::tcp || quoted.protocol == IpProtocol::udp) &&
       quoted.end - quoted.l4 >= 2 * sizeof(Be16) &&
       // Who complains to the VIP must complain about a packet that the VIP sent.
-      std::memcmp(quoted.source, walk.destination, width) == 0;
+      std::memcmp(quoted.source, walk.destination, kAddressWidth<kFamily>) == 0;
   if (!names_flow) return drop(DropReason::icmp_bad_quote);
 
   // TCP and UDP both begin with source port and destination port.
-  const auto vip_port = read_header<Be16>(quote + quoted.l4);
-  const auto client_port = read_header<Be16>(quote + quoted.l4 + sizeof(Be16));
+  const Be16 vip_port = overlay<Be16>(quote + quoted.l4);
+  const Be16 client_port = overlay<Be16>(quote + quoted.l4 + sizeof(Be16));
   packet.kind = PacketKind::icmp_error;
-  packet.protocol = quoted.protocol;
-  packet.service_port = vip_port;
-  packet.key = FlowKey(packet.family, quoted.destination, quoted.source, client_port, vip_port,
-                       quoted.protocol);
+  set_flow<kFamily>(packet, quoted.destination, quoted.source, client_port, vip_port,
+                    quoted.protocol);
   return {};
 }
 
 Verdict parse_tcp(const std::uint8_t* l4, std::size_t length, ParsedPacket& packet) {
   if (length < sizeof(TcpHeader)) return drop(DropReason::l4_truncated);
-  const auto header = read_header<TcpHeader>(l4);
+  const auto& header = overlay<TcpHeader>(l4);
   const std::size_t header_length = (header.data_offset >> 4) * std::size_t{4};
   if (header_length < sizeof(TcpHeader) || header_length > length)
     return drop(DropReason::tcp_bad_header_length);
@@ -87,80 +110,80 @@ Verdict parse_udp(std::size_t length, ParsedPacket& packet) {
   return {};
 }
 
+template <Family kFamily>
 Verdict parse_icmp(const std::uint8_t* l4, std::size_t length, const IpWalk& walk,
                    ParsedPacket& packet) {
   if (length < sizeof(IcmpHeader)) return drop(DropReason::l4_truncated);
-  const auto header = read_header<IcmpHeader>(l4);
-  if (!is_icmp_error(packet.family, header.type)) return drop(DropReason::icmp_not_routed);
-  return parse_quote(l4 + sizeof header, length - sizeof header, walk, packet);
+  if (!is_icmp_error<kFamily>(overlay<IcmpHeader>(l4).type))
+    return drop(DropReason::icmp_not_routed);
+  return parse_quote<kFamily>(l4 + sizeof(IcmpHeader), length - sizeof(IcmpHeader), walk, packet);
 }
 
 /// The transport header. `ip`: where `walk` began.
+template <Family kFamily>
 Verdict parse_transport(const std::uint8_t* ip, const IpWalk& walk, ParsedPacket& packet) {
+  constexpr IpProtocol kIcmp = kFamily == Family::ipv4 ? IpProtocol::icmp : IpProtocol::icmpv6;
   const std::uint8_t* l4 = ip + walk.l4;
   const std::size_t length = walk.end - walk.l4;
-  const IpProtocol icmp = packet.family == Family::ipv4 ? IpProtocol::icmp : IpProtocol::icmpv6;
   Verdict verdict;
   if (walk.protocol == IpProtocol::tcp)
     verdict = parse_tcp(l4, length, packet);
   else if (walk.protocol == IpProtocol::udp)
     verdict = parse_udp(length, packet);
-  else if (walk.protocol == icmp)
-    return parse_icmp(l4, length, walk, packet);
+  else if (walk.protocol == kIcmp)
+    return parse_icmp<kFamily>(l4, length, walk, packet);
   else
     return drop(DropReason::unknown_protocol);
   if (verdict.decided()) return verdict;
 
-  const auto client_port = read_header<Be16>(l4);
-  packet.protocol = walk.protocol;
-  packet.service_port = read_header<Be16>(l4 + sizeof(Be16));
-  packet.key = FlowKey(packet.family, walk.source, walk.destination, client_port,
-                       packet.service_port, walk.protocol);
+  set_flow<kFamily>(packet, walk.source, walk.destination, overlay<Be16>(l4),
+                    overlay<Be16>(l4 + sizeof(Be16)), walk.protocol);
   return {};
 }
 
-ParseResult parse_ip(const std::uint8_t* frame, std::size_t size, Family family,
-                     ParsedPacket& packet) {
+template <Family kFamily>
+ParseResult parse_ip(const std::uint8_t* frame, std::size_t size, ParsedPacket& packet) {
+  constexpr bool kIsV4 = kFamily == Family::ipv4;
   const std::uint8_t* ip = frame + packet.l3_offset;
-  const std::size_t available = size - packet.l3_offset;
-  const bool is_v4 = family == Family::ipv4;
-  const IpWalk walk =
-      is_v4 ? walk_ipv4<WalkOf::packet>(ip, available) : walk_ipv6(ip, available, WalkOf::packet);
-  packet.family = family;
-  if (walk.addresses_known) packet.vip = address_of(family, walk.destination);
+  const IpWalk walk = walk_ip<kFamily, WalkOf::packet>(ip, size - packet.l3_offset);
   const auto result = [&walk](Verdict verdict) {
     return ParseResult{verdict, walk.addresses_known};
   };
+  packet.family = kFamily;
+  if (walk.addresses_known) set_vip<kFamily>(packet, walk.destination);
   if (!walk.good) return result(drop(walk.fault));
-  if (is_v4 ? is_martian_v4(walk) : is_martian_v6(walk))
-    return result(drop(is_v4 ? DropReason::ipv4_martian : DropReason::ipv6_martian));
+  if (is_martian<kFamily>(walk))
+    return result(drop(kIsV4 ? DropReason::ipv4_martian : DropReason::ipv6_martian));
   if (walk.part != FragmentPart::whole)
-    return result(drop(is_v4 ? DropReason::ipv4_fragment : DropReason::ipv6_fragment));
+    return result(drop(kIsV4 ? DropReason::ipv4_fragment : DropReason::ipv6_fragment));
 
   packet.traffic_class = walk.traffic_class;
   packet.dont_fragment = walk.dont_fragment;
   packet.ip_length = static_cast<std::uint16_t>(walk.length);
   packet.l4_offset = static_cast<std::uint16_t>(packet.l3_offset + walk.l4);
-  return result(parse_transport(ip, walk, packet));
+  return result(parse_transport<kFamily>(ip, walk, packet));
 }
+
+EtherType ether_type(Be16 field) { return static_cast<EtherType>(field.host()); }
 
 }  // namespace
 
 ParseResult parse_packet(std::span<const std::uint8_t> frame, ParsedPacket& packet) {
-  packet = {};
+  new (&packet) ParsedPacket;
+  const std::uint8_t* bytes = frame.data();
   const std::size_t size = std::min(frame.size(), kMaxFrame);
   if (size < sizeof(EthernetHeader)) return {drop(DropReason::l2_truncated)};
   std::size_t offset = sizeof(EthernetHeader);
-  auto type = static_cast<EtherType>(read_header<EthernetHeader>(frame.data()).ether_type.host());
+  EtherType type = ether_type(overlay<EthernetHeader>(bytes).ether_type);
   for (int tags = 0; type == EtherType::vlan || type == EtherType::service_vlan; ++tags) {
     if (tags == kMaxVlanTags) return {Verdict::kernel()};
     if (size - offset < sizeof(VlanHeader)) return {drop(DropReason::l2_truncated)};
-    type = static_cast<EtherType>(read_header<VlanHeader>(frame.data() + offset).ether_type.host());
+    type = ether_type(overlay<VlanHeader>(bytes + offset).ether_type);
     offset += sizeof(VlanHeader);
   }
   packet.l3_offset = static_cast<std::uint16_t>(offset);
-  if (type == EtherType::ipv4) return parse_ip(frame.data(), size, Family::ipv4, packet);
-  if (type == EtherType::ipv6) return parse_ip(frame.data(), size, Family::ipv6, packet);
+  if (type == EtherType::ipv4) return parse_ip<Family::ipv4>(bytes, size, packet);
+  if (type == EtherType::ipv6) return parse_ip<Family::ipv6>(bytes, size, packet);
   return {Verdict::kernel()};
 }
 

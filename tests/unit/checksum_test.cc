@@ -71,6 +71,17 @@ TEST_CASE("the checksum of an IPv4 header of the literature") {
   CHECK(ipv4_header_checksum(header).host() == 0xb861);
 }
 
+TEST_CASE("the checksum of any IPv4 header equals the plain algorithm over its bytes") {
+  std::mt19937 random(5);
+  for (int round = 0; round < 2000; ++round) {
+    auto bytes = random_bytes(random, sizeof(Ipv4Header));
+    Ipv4Header header;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    bytes[10] = bytes[11] = 0;
+    REQUIRE(ipv4_header_checksum(header).host() == plain_checksum(bytes));
+  }
+}
+
 TEST_CASE("an incremental update equals a full computation") {
   std::mt19937 random(3);
   for (int round = 0; round < 20000; ++round) {
