@@ -31,7 +31,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("pattern", nargs="?", metavar="NAME-PATTERN",
                         help="only tests whose name has this part, in any case")
     parser.add_argument("--full", action="store_true",
-                        help="also a build with clang, ThreadSanitizer and longer fuzzing")
+                        help="also the optimised unit and pipeline tests, a build with clang, "
+                        "ThreadSanitizer and longer fuzzing")
     parser.add_argument("--list", action="store_true", help="builds, then only names the tests")
     return parser.parse_args()
 
@@ -54,8 +55,12 @@ class Run:
         return self.special == kind or self.pattern is None
 
     def everything(self) -> None:
-        if self.special is None and self.build(builds.RELEASE):
-            self.programs(builds.RELEASE, "", env=captures())
+        # Compiling the Catch2 programs takes most of a first run: the short one has them with
+        # sanitizers only.
+        release = builds.RELEASE if self.full or self.pattern else builds.E2E
+        if self.special is None and self.build(release):
+            if release is builds.RELEASE:
+                self.programs(release, "", env=captures())
             # End-to-end tests mostly wait; two cores build the next programs meanwhile.
             with concurrent.futures.ThreadPoolExecutor(1) as behind:
                 ahead = behind.submit(self.build_ahead)

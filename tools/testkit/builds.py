@@ -23,7 +23,7 @@ class Build:
     directory: str
     options: tuple[str, ...] = ()
     compiler: str = ""  # empty: the default, g++
-    only: str = ""  # "tests" or "fuzz": just those programs; empty: everything
+    only: str = ""  # "tests", "fuzz" or "e2e": just the programs for those; empty: everything
 
     @property
     def _stamp(self) -> Path:
@@ -74,7 +74,7 @@ class Build:
         elif self.only == "fuzz":
             paths = self.fuzz_programs()
         else:
-            return []
+            return [self.only] if self.only else []
         return [os.path.relpath(path, self.directory) for path in paths]
 
     def _result(self, done: processes.Finished, rerun: str) -> Result:
@@ -108,6 +108,7 @@ def _errors_of(output: str) -> str:
 
 
 RELEASE = Build("build")
+E2E = Build("build", only="e2e")
 ASAN = Build("build-asan", (*SANITIZERS, *CHECKED), only="tests")
 TSAN = Build("build-tsan", ("-Db_sanitize=thread", "-Dcpp_args=-g1", *CHECKED), only="tests")
 CLANG = Build("build-clang", compiler="clang++")
