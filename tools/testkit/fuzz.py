@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the libFuzzer targets of build-fuzz, two at a time, for a bounded time together."""
+"""Runs the libFuzzer targets of build-asan, two at a time, for a bounded time together."""
 
 import concurrent.futures
 import tempfile
