@@ -2,15 +2,14 @@
 #include "ctrl/control_plane.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "ctrl/command/command.h"
-#include "ctrl/event_log.h"
 #include "ctrl/loop/boot_clock.h"
+#include "ctrl/state_changes.h"
 
 namespace holdfast {
 namespace {
@@ -59,6 +58,10 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(Config config, HashSee
     self.next_hops_ = std::move(*watch);
     self.state_.routes = self.next_hops_->routes();
   }
+  self.events_.add(
+      EventKind::daemon, "holdfastd",
+      fmt::format("version " HOLDFAST_VERSION " starts, site {}",
+                  self.config_->site.name.empty() ? "without a name" : self.config_->site.name));
   self.publish(reconcile(*self.config_, self.seed_, self.state_, *self.memory_, boot_now()));
   return control;
 }
@@ -129,7 +132,9 @@ void ControlPlane::build() {
 void ControlPlane::publish(Reconciled built) {
   const auto now = boot_now();
   const auto generation = built.snapshot->generation;
-  log_changes(published_.pools, built.pools);
+  for (auto& change : state_changes(published_.pools, built.pools)) {
+    events_.add(change.kind, std::move(change.subject), std::move(change.text), change.severity);
+  }
   memory_ = std::make_shared<const ReconcileMemory>(std::move(built.memory));
   published_ = {.generation = generation, .at = now, .pools = std::move(built.pools)};
   sink_.publish(std::move(built.snapshot));
@@ -153,11 +158,14 @@ void ControlPlane::sample_stats() {
   }
   drop_rates_.add(now, totals);
   for (const auto& change : pulse_.add(now, reading.workers)) {
+    auto worker = fmt::format("{}", change.worker);
     if (change.alive) {
-      spdlog::info("worker {} moves again", change.worker);
+      events_.add(EventKind::worker, std::move(worker), "moves again");
     } else {
-      spdlog::error("worker {} has not moved for {} s: its flows are not forwarded", change.worker,
-                    WorkerPulse::kPatience.count());
+      events_.add(EventKind::worker, std::move(worker),
+                  fmt::format("has not moved for {} s: its flows are not forwarded",
+                              WorkerPulse::kPatience.count()),
+                  Severity::error);
     }
   }
 }
@@ -166,10 +174,16 @@ void ControlPlane::drain(std::span<const MembershipKey> memberships,
                          std::optional<std::chrono::milliseconds> timeout,
                          Loop::Callback published) {
   const auto now = boot_now();
+  const auto until = timeout ? fmt::format("flows that are left after {:.1f} s move",
+                                           std::chrono::duration<double>(*timeout).count())
+                             : std::string("no deadline, TCP flows stay until they end");
   for (const auto& key : memberships) {
-    if (const auto it = state_.memberships.find(key); it != state_.memberships.end()) {
-      it->second.drain.start(now, timeout);
-    }
+    const auto it = state_.memberships.find(key);
+    if (it == state_.memberships.end()) continue;
+    Drain& drain = it->second.drain;
+    events_.add(EventKind::drain, subject_of(key),
+                fmt::format("{}: {}", drain.draining() ? "has a new deadline" : "started", until));
+    drain.start(now, timeout);
   }
   waiting_.push_back(std::move(published));
   changed();
@@ -177,12 +191,22 @@ void ControlPlane::drain(std::span<const MembershipKey> memberships,
 
 void ControlPlane::enable(std::span<const MembershipKey> memberships, Loop::Callback published) {
   for (const auto& key : memberships) {
-    if (const auto it = state_.memberships.find(key); it != state_.memberships.end()) {
-      it->second.drain.enable();
-    }
+    const auto it = state_.memberships.find(key);
+    if (it == state_.memberships.end()) continue;
+    Drain& drain = it->second.drain;
+    if (drain.draining()) events_.add(EventKind::drain, subject_of(key), "ended");
+    drain.enable();
   }
   waiting_.push_back(std::move(published));
   changed();
+}
+
+std::string ControlPlane::subject_of(const MembershipKey& key) const {
+  if (const PoolConfig* pool = config_->pool(key.pool)) {
+    for (const auto& backend : pool->backends)
+      if (backend.address == key.address) return event_subject(key, backend.name);
+  }
+  return event_subject(key, key.address.text());
 }
 
 }  // namespace holdfast

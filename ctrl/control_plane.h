@@ -16,6 +16,7 @@
 
 #include "ctrl/check/checker.h"
 #include "ctrl/drop_rates.h"
+#include "ctrl/events.h"
 #include "ctrl/loop/helper_thread.h"
 #include "ctrl/loop/loop.h"
 #include "ctrl/netlink/next_hop_watch.h"
@@ -45,7 +46,7 @@ class ControlPlane {
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
 
-  /// The control thread's work until stop(). Events are logged by spdlog's default logger.
+  /// The control thread's work until stop().
   void run();
   /// Ends run(). Any thread; safe in a signal handler.
   void stop() { loop_.stop(); }
@@ -67,6 +68,7 @@ class ControlPlane {
   [[nodiscard]] HashSeed seed() const { return seed_; }
   [[nodiscard]] Instant started() const { return started_; }
   [[nodiscard]] Loop& loop() { return loop_; }
+  [[nodiscard]] Events& events() { return events_; }
 
   /// Starts the drain of each, or changes the deadline of one that runs. `published` is called when
   /// the workers have got it: from then on no new flow goes there.
@@ -84,6 +86,7 @@ class ControlPlane {
   void publish(Reconciled built);
   void on_check(const MembershipKey& key, const CheckOutcome& outcome);
   void sample_stats();
+  [[nodiscard]] std::string subject_of(const MembershipKey& key) const;
 
   std::shared_ptr<const Config> config_;
   HashSeed seed_;
@@ -92,6 +95,7 @@ class ControlPlane {
   Instant started_;
 
   Loop loop_;
+  Events events_;
   RuntimeState state_;
   std::shared_ptr<const ReconcileMemory> memory_;
   Published published_;

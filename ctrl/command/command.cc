@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "ctrl/control_plane.h"
 #include "lib/base/printable.h"
 #include "lib/config/config.h"
 
@@ -84,8 +85,9 @@ void run_command(ControlPlane& control, std::string_view name, const Json& argum
     return;
   }
   if (command->changes) {
-    spdlog::info("uid {} (pid {}) asks: {} {}", reply->peer().uid, reply->peer().pid, name,
-                 printable(to_line(arguments), kMaxSentence));
+    control.events().add(EventKind::command, std::string(name),
+                         fmt::format("asked by uid {} (pid {}): {}", reply->peer().uid,
+                                     reply->peer().pid, to_line(arguments)));
   }
   try {
     command->run(control, arguments, reply);

@@ -206,7 +206,7 @@ class WhatOperatorsSee(WithDaemon):
         while self.daemon.json("status")[0]["workers_alive"] == 1:
             self.assertLess(time.monotonic(), until)
             time.sleep(0.2)
-        self.assertIn("worker 0 has not moved", self.daemon.logged())
+        self.assertIn("worker 0: has not moved", self.daemon.logged())
 
     def test_services_are_listed_with_their_vips(self):
         [result] = self.daemon.json("service", "list")
@@ -375,7 +375,7 @@ class Drains(WithDaemon):
         text = self.daemon.run("backend", "enable", "web/b1", check=0).stdout
         self.assertRegex(text, r"^web/b1: enabled, now eligible \(")
         self.assertEqual(self.daemon.backend("web", "b1")["state"], "eligible")
-        self.assertRegex(self.daemon.logged(), r'uid \d+ \(pid \d+\) asks: backend drain .*web/b1')
+        self.assertRegex(self.daemon.logged(), r'command backend drain: asked by uid \d+ \(pid \d+\): .*web/b1')
 
     def test_a_drain_in_text(self):
         text = self.daemon.run("backend", "drain", "web/b1", check=0).stdout.splitlines()
@@ -457,6 +457,78 @@ class Drains(WithDaemon):
         self.assertEqual(before["base_digest"], during["base_digest"])
         self.assertNotEqual(before["effective_digest"], during["effective_digest"])
         self.assertEqual(before["effective_digest"], after["effective_digest"])
+
+
+class Events(WithDaemon):
+    def events(self):
+        return self.daemon.json("events")[0]["events"]
+
+    def follow(self):
+        return subprocess.Popen([HOLDFAST, "--socket", self.daemon.socket, "--json", "events",
+                                 "--follow"], stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def test_what_happened_is_told_in_order(self):
+        self.daemon.run("backend", "drain", "web/b1", "--no-wait", "--timeout", "200ms", check=0)
+        until = time.monotonic() + 5
+        while not any("flows that are left move now" in event["text"] for event in self.events()):
+            self.assertLess(time.monotonic(), until, self.events())
+            time.sleep(0.05)
+        self.daemon.run("backend", "enable", "web/b1", check=0)
+        events = self.events()
+        self.assertEqual([event["number"] for event in events], list(range(1, len(events) + 1)))
+        clock = [event["boot_seconds"] for event in events]
+        self.assertEqual(clock, sorted(clock))
+        told = [(event["kind"], event["subject"], event["text"]) for event in events]
+        self.assertEqual(told[0][:2], ("daemon", "holdfastd"))
+        mine = [line for line in told if line[0] != "command" and line[1].startswith("web/b1 ")]
+        for line, expected in zip(mine, (
+                ("backend", "unchecked: "), ("backend", "unchecked -> eligible: "),
+                ("drain", "started: flows that are left after 0.2 s move"),
+                ("backend", "eligible -> draining: drained by an operator"),
+                ("backend", "flows that are left move now, "),
+                ("drain", "ended"), ("backend", "draining -> eligible: ")), strict=True):
+            self.assertEqual(line[:2], (expected[0], "web/b1 (127.0.0.1)"))
+            self.assertTrue(line[2].startswith(expected[1]), line)
+        [asked, _] = [line for line in told if line[0] == "command"]
+        self.assertEqual(asked[1], "backend drain")
+        self.assertRegex(asked[2], r"^asked by uid \d+ \(pid \d+\): .*web/b1")
+        for event in events:
+            self.assertIn(f'{event["kind"]} {event["subject"]}: {event["text"]}', self.daemon.logged())
+
+    def test_in_text_an_event_is_a_line(self):
+        lines = self.daemon.run("events", check=0).stdout.splitlines()
+        self.assertEqual(len(lines), len(self.events()))
+        self.assertRegex(lines[0], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info    daemon holdfastd: ")
+
+    def test_following_goes_on_with_what_happens(self):
+        with self.follow() as process:
+            before = [json.loads(process.stdout.readline()) for _ in self.events()]
+            self.assertEqual(before, self.events())
+            self.daemon.run("backend", "drain", "web/b2", "--no-wait", check=0)
+            news = [json.loads(process.stdout.readline()) for _ in range(3)]
+            self.assertEqual([event["kind"] for event in news], ["command", "drain", "backend"])
+            self.assertEqual(news[0]["number"], before[-1]["number"] + 1)
+            process.kill()
+        self.assertEqual(self.daemon.json("status")[0]["slow_callbacks"], 0)
+
+    def test_a_follower_that_does_not_read_is_dropped_and_stalls_nobody(self):
+        with contextlib.ExitStack() as silent:
+            for _ in range(3):
+                client = silent.enter_context(socket.socket(socket.AF_UNIX))
+                client.connect(self.daemon.socket)
+                client.sendall(b'{"v":1,"id":1,"command":"events","arguments":{"follow":true}}\n')
+            with socket.socket(socket.AF_UNIX) as busy:  # asks for more than a follower may leave unread
+                busy.connect(self.daemon.socket)
+                request = b'{"v":1,"id":1,"command":"backend enable","arguments":{"backend":"web/b1"}}\n'
+                answers = busy.makefile("rb")
+                until = time.monotonic() + 60
+                while self.daemon.logged().count("does not read its answers and is dropped") < 3:
+                    self.assertLess(time.monotonic(), until, "not dropped")
+                    busy.sendall(request * 10)
+                    for _ in range(10):
+                        self.assertIn(b"result", answers.readline())
+                answers.close()
+            self.assertLess(self.daemon.json("status")[0]["slow_callbacks"], 5)
 
 
 class BadClients(WithDaemon):
@@ -599,7 +671,7 @@ class WithoutDaemon(unittest.TestCase):
 
     def test_wrong_use_is_exit_2(self):
         for words in ([], ["status", "surplus"], ["pool"], ["pool", "show"], ["nope"],
-                      ["pool", "show", "a", "b"], ["status", "--nope"],
+                      ["pool", "show", "a", "b"], ["status", "--nope"], ["events", "surplus"],
                       ["backend", "drain", "b1", "--timeout", "5"]):
             with self.subTest(words=words):
                 result = self.run_cli(*words)
@@ -675,7 +747,7 @@ class WithoutDaemon(unittest.TestCase):
         top = self.run_cli("--help")
         self.assertEqual(top.returncode, 0)
         for words in (["status"], ["service", "list"], ["pool", "show"], ["backend", "drain"],
-                      ["backend", "enable"], ["stats"], ["drops"], ["check"]):
+                      ["backend", "enable"], ["events"], ["stats"], ["drops"], ["check"]):
             with self.subTest(words=words):
                 result = self.run_cli(*words, "--help")
                 self.assertEqual(result.returncode, 0)

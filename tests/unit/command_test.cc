@@ -2,13 +2,15 @@
 // The pure parts of the command families: names, arguments, selection, rates, the event log.
 #include "ctrl/command/command.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <set>
 
 #include "ctrl/check/checker.h"
 #include "ctrl/command/select.h"
 #include "ctrl/drop_rates.h"
-#include "ctrl/event_log.h"
+#include "ctrl/state_changes.h"
 #include "ctrl/worker_pulse.h"
 #include "tests/catch.h"
 
@@ -161,11 +163,12 @@ TEST_CASE("a worker whose heartbeat stands still is told once, and again when it
   CHECK(pulse.workers() == 2);
 }
 
-TEST_CASE("the event log has one line for each change, with the reason") {
+TEST_CASE("there is one event for each change, with the reason") {
   const auto texts = [](const auto& before, const auto& after) {
     Labels result;
     for (const auto& change : state_changes(before, after)) {
-      result.push_back((change.bad ? "! " : "") + change.text);
+      result.push_back(fmt::format("{}{} {}: {}", change.severity == Severity::info ? "" : "! ",
+                                   name_of(change.kind), change.subject, change.text));
     }
     return result;
   };
@@ -181,6 +184,16 @@ TEST_CASE("the event log has one line for each change, with the reason") {
         "! pool web: no backend may take new flows, they are dropped");
   CHECK(texts(after, kPools).at(0) == "backend web/b1 (192.0.2.1): down -> eligible: up");
   CHECK(texts(std::vector<PoolReport>{}, kPools).at(4) == "backend dns/192.0.2.9: eligible: up");
+
+  after = kPools;
+  after[0].backends[0].state = BackendState::draining;
+  after[0].backends[0].keeps_tcp = true;
+  auto later = after;
+  later[0].backends[0].keeps_tcp = false;
+  later[0].backends[0].reason = "the deadline has passed";
+  CHECK(texts(after, later) ==
+        Labels{"! backend web/b1 (192.0.2.1): flows that are left move now, each at its next "
+               "packet: the deadline has passed"});
 }
 
 TEST_CASE("one target is checked once, however many pools share it") {

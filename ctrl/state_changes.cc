@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/event_log.h"
+#include "ctrl/state_changes.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <string_view>
@@ -51,13 +50,13 @@ const PoolReport* find(const std::vector<PoolReport>& pools, std::string_view na
   return it == pools.end() ? nullptr : &*it;
 }
 
-std::string label(const PoolReport& pool, const BackendReport& backend) {
-  const auto address = backend.address.text();
-  if (backend.name == address) return fmt::format("backend {}/{}", pool.name, address);
-  return fmt::format("backend {}/{} ({})", pool.name, backend.name, address);
-}
-
 }  // namespace
+
+std::string event_subject(const MembershipKey& key, std::string_view name) {
+  const auto address = key.address.text();
+  if (name == address) return fmt::format("{}/{}", key.pool, address);
+  return fmt::format("{}/{} ({})", key.pool, name, address);
+}
 
 std::vector<StateChange> state_changes(const std::vector<PoolReport>& before,
                                        const std::vector<PoolReport>& after) {
@@ -66,25 +65,32 @@ std::vector<StateChange> state_changes(const std::vector<PoolReport>& before,
     const PoolReport* old_pool = find(before, pool.name);
     for (const auto& backend : pool.backends) {
       const BackendReport* old = find(old_pool, backend.address);
-      if (old != nullptr && old->state == backend.state) continue;
-      const auto from = old == nullptr ? std::string() : fmt::format("{} -> ", name_of(old->state));
-      changes.push_back(
-          {is_bad(backend.state), fmt::format("{}: {}{}: {}", label(pool, backend), from,
-                                              name_of(backend.state), backend.reason)});
+      const auto subject = event_subject({pool.name, backend.address}, backend.name);
+      if (old == nullptr || old->state != backend.state) {
+        const auto from =
+            old == nullptr ? std::string() : fmt::format("{} -> ", name_of(old->state));
+        changes.push_back(
+            {.severity = is_bad(backend.state) ? Severity::warning : Severity::info,
+             .subject = subject,
+             .text = fmt::format("{}{}: {}", from, name_of(backend.state), backend.reason)});
+      }
+      if (old != nullptr && old->keeps_tcp && !backend.keeps_tcp) {
+        changes.push_back({.severity = Severity::warning,
+                           .subject = subject,
+                           .text = fmt::format("flows that are left move now, each at its next "
+                                               "packet: {}",
+                                               backend.reason)});
+      }
     }
-    const bool placement_changed = old_pool == nullptr || old_pool->placement != pool.placement;
-    if (placement_changed) {
-      changes.push_back({old_pool != nullptr && pool.placement != PoolPlacement::eligible,
-                         fmt::format("pool {}: {}", pool.name, text_of(pool.placement))});
+    if (old_pool == nullptr || old_pool->placement != pool.placement) {
+      const bool worse = old_pool != nullptr && pool.placement != PoolPlacement::eligible;
+      changes.push_back({.kind = EventKind::pool,
+                         .severity = worse ? Severity::warning : Severity::info,
+                         .subject = pool.name,
+                         .text = std::string(text_of(pool.placement))});
     }
   }
   return changes;
-}
-
-void log_changes(const std::vector<PoolReport>& before, const std::vector<PoolReport>& after) {
-  for (const auto& change : state_changes(before, after)) {
-    spdlog::log(change.bad ? spdlog::level::warn : spdlog::level::info, "{}", change.text);
-  }
 }
 
 }  // namespace holdfast
