@@ -33,9 +33,10 @@ std::set<IpAddress> routed_backends(const Config& config) {
 Result<std::unique_ptr<ControlPlane>> ControlPlane::start(Config config, HashSeed seed,
                                                           SnapshotSink& sink,
                                                           const StatsSource& stats,
+                                                          const FlowQueries& flows,
                                                           std::vector<PortDescription> ports) {
   std::unique_ptr<ControlPlane> control(
-      new ControlPlane(std::move(config), seed, sink, stats, std::move(ports)));
+      new ControlPlane(std::move(config), seed, sink, stats, flows, std::move(ports)));
   auto& self = *control;
 
   if (auto followed = follow_config(self.state_, *self.config_, self.started_); !followed) {
@@ -67,11 +68,13 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(Config config, HashSee
 }
 
 ControlPlane::ControlPlane(Config config, HashSeed seed, SnapshotSink& sink,
-                           const StatsSource& stats, std::vector<PortDescription> ports)
+                           const StatsSource& stats, const FlowQueries& flows,
+                           std::vector<PortDescription> ports)
     : config_(std::make_shared<const Config>(std::move(config))),
       seed_(seed),
       sink_(sink),
       stats_(stats),
+      flows_(flows),
       started_(boot_now()),
       memory_(std::make_shared<const ReconcileMemory>()),
       helper_(std::make_unique<HelperThread>()) {

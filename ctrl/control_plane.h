@@ -37,10 +37,10 @@ class ControlPlane {
 
   /// Listens on the CLI's socket, reads routes and neighbours once, and publishes the first
   /// snapshot, all before it returns: call it before workers start. `ports` in the order of the
-  /// config. `sink` and `stats` must outlive the control plane. Refuses with one sentence.
+  /// config. `sink`, `stats` and `flows` must outlive the control plane. Refuses with one sentence.
   [[nodiscard]] static Result<std::unique_ptr<ControlPlane>> start(
       Config config, HashSeed seed, SnapshotSink& sink, const StatsSource& stats,
-      std::vector<PortDescription> ports);
+      const FlowQueries& flows, std::vector<PortDescription> ports);
   /// Requires: run() has returned, or was never called.
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
@@ -63,6 +63,7 @@ class ControlPlane {
   [[nodiscard]] const Config& config() const { return *config_; }
   [[nodiscard]] const RuntimeState& state() const { return state_; }
   [[nodiscard]] const StatsSource& stats() const { return stats_; }
+  [[nodiscard]] const FlowQueries& flows() const { return flows_; }
   [[nodiscard]] const DropRates& drop_rates() const { return drop_rates_; }
   [[nodiscard]] const WorkerPulse& pulse() const { return pulse_; }
   [[nodiscard]] HashSeed seed() const { return seed_; }
@@ -78,7 +79,7 @@ class ControlPlane {
 
  private:
   ControlPlane(Config config, HashSeed seed, SnapshotSink& sink, const StatsSource& stats,
-               std::vector<PortDescription> ports);
+               const FlowQueries& flows, std::vector<PortDescription> ports);
 
   /// Something that reconcile reads has changed: a snapshot follows soon.
   void changed();
@@ -92,6 +93,7 @@ class ControlPlane {
   HashSeed seed_;
   SnapshotSink& sink_;
   const StatsSource& stats_;
+  const FlowQueries& flows_;
   Instant started_;
 
   Loop loop_;

@@ -9,6 +9,7 @@
 #include <exception>
 #include <utility>
 
+#include "lb/flow/lookup.h"
 #include "lb/tsc_clock.h"
 
 namespace holdfast {
@@ -90,6 +91,13 @@ DataPlaneStats DataPlane::read_stats() const {
   stats.ports = ports_.read_stats();
   stats.steering = ports_.read_steering();
   return stats;
+}
+
+FlowAnswer DataPlane::look_up(const FlowQuestion& question) const {
+  // The tables live as long as the workers' objects, whether their threads run or not.
+  std::vector<const FlowTable*> tables;
+  for (const auto& worker : workers_) tables.push_back(&worker->flows().table);
+  return look_up_flow(question, *slot_.current(), tables);
 }
 
 }  // namespace holdfast

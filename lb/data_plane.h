@@ -17,7 +17,7 @@
 
 namespace holdfast {
 
-class DataPlane : public SnapshotSink, public StatsSource {
+class DataPlane : public SnapshotSink, public StatsSource, public FlowQueries {
  public:
   /// Opens the ports and maps the flow tables. No packet is taken before start().
   [[nodiscard]] static Result<std::unique_ptr<DataPlane>> open(const Config& config);
@@ -34,6 +34,8 @@ class DataPlane : public SnapshotSink, public StatsSource {
   void publish(std::unique_ptr<const Snapshot> next) override;
   void reclaim() override;
   [[nodiscard]] DataPlaneStats read_stats() const override;
+  /// Requires: a snapshot has been published.
+  [[nodiscard]] FlowAnswer look_up(const FlowQuestion& question) const override;
 
   /// From now on exactly `vips` are steered to the workers (AF_XDP ports).
   [[nodiscard]] Result<void> set_vips(std::span<const IpAddress> vips) {

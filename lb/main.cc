@@ -88,7 +88,7 @@ void set_up_log(const std::string& level) {
   auto plane = DataPlane::open(*config);
   if (!plane) return tl::unexpected(plane.error());
   // Publishes the first snapshot, so that no worker ever sees none.
-  auto control = ControlPlane::start(*config, *seed, **plane, **plane, (*plane)->ports());
+  auto control = ControlPlane::start(*config, *seed, **plane, **plane, **plane, (*plane)->ports());
   if (!control) return tl::unexpected(control.error());
   Loop& loop = (*control)->loop();
   loop.watch(signals.get(), EPOLLIN, "signals", [&loop](std::uint32_t) {

@@ -32,6 +32,9 @@ class SnapshotSlot : public SnapshotSink {
   void publish(std::unique_ptr<const Snapshot> next) override;
   /// Control thread. Never waits: what some worker may still read stays for a later call.
   void reclaim() override;
+  /// Control thread: what was published last; null before the first. Valid until the next
+  /// publish().
+  [[nodiscard]] const Snapshot* current() const { return current_.load(std::memory_order_relaxed); }
   /// Control thread: old snapshots that wait for their grace period. More than a few for longer
   /// than a second means that a worker hangs.
   [[nodiscard]] std::size_t waiting() const { return old_.size(); }

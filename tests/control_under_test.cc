@@ -11,6 +11,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <array>
 #include <csignal>
 #include <fstream>
 #include <iostream>
@@ -20,6 +21,8 @@
 #include <thread>
 
 #include "ctrl/control_plane.h"
+#include "lb/flow/flow_context.h"
+#include "lb/flow/lookup.h"
 
 namespace holdfast {
 namespace {
@@ -48,9 +51,24 @@ class FakeSink : public SnapshotSink {
     current_ = std::move(next);
   }
   void reclaim() override {}
+  [[nodiscard]] const Snapshot& current() const { return *current_; }
 
  private:
   std::unique_ptr<const Snapshot> current_;
+};
+
+/// Two workers that have no flow yet.
+class FakeFlows : public FlowQueries {
+ public:
+  explicit FakeFlows(const FakeSink& sink) : sink_(sink) {}
+  [[nodiscard]] FlowAnswer look_up(const FlowQuestion& question) const override {
+    const std::array tables{&workers_[0].table, &workers_[1].table};
+    return look_up_flow(question, sink_.current(), tables);
+  }
+
+ private:
+  const FakeSink& sink_;
+  FlowContext workers_[2];
 };
 
 class FakeStats : public StatsSource {
@@ -138,9 +156,10 @@ int run(const std::string& path) {
   }
   FakeSink sink;
   FakeStats stats;
+  const FakeFlows flows(sink);
   auto ports = describe(parsed.config);
   auto control =
-      ControlPlane::start(std::move(parsed.config), *seed, sink, stats, std::move(ports));
+      ControlPlane::start(std::move(parsed.config), *seed, sink, stats, flows, std::move(ports));
   if (!control) {
     std::cerr << control.error().text() << "\n";
     return 1;

@@ -4,6 +4,7 @@
 #include "ctrl/command/check.h"
 #include "ctrl/command/command.h"
 #include "ctrl/command/events.h"
+#include "ctrl/command/lookup.h"
 #include "ctrl/command/pool.h"
 #include "ctrl/command/stats.h"
 #include "ctrl/command/status.h"
@@ -13,8 +14,9 @@ namespace holdfast {
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> kAll{
       status_command(),        service_list_command(),   pool_show_command(),
-      backend_drain_command(), backend_enable_command(), events_command(),
-      stats_command(),         drops_command(),          check_command(),
+      backend_drain_command(), backend_enable_command(), lookup_command(),
+      events_command(),        stats_command(),          drops_command(),
+      check_command(),
   };
   return kAll;
 }

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "lb/flow/flow_context.h"
-#include "lb/flow/flow_life.h"
+#include "lb/flow/placement.h"
 #include "lb/stage/stages.h"
 
 namespace holdfast {
@@ -12,64 +12,15 @@ namespace {
 
 /// One packet, with all that deciding about it needs.
 struct Question {
-  FlowHash hash;
+  Placement flow;
   ServiceNumber number;
-  const Service& service;
   FlowEvent event;
-  const Snapshot& snapshot;
   FlowContext& flows;
 };
 
-[[nodiscard]] BackendNumber owner_of_slot(const std::shared_ptr<const SlotTable>& table,
-                                          const FlowHash& hash) {
-  if (!table || table->empty()) return kNoBackend;
-  return (*table)[maglev_slot(hash, static_cast<std::uint32_t>(table->size()))];
-}
-
-[[nodiscard]] BackendNumber effective_owner(const Question& q) {
-  return owner_of_slot(q.snapshot.pool(q.service.pool).effective, q.hash);
-}
-
-/// The slot's base owner if the first checks after a start have not reached it yet, else
-/// kNoBackend.
-[[nodiscard]] BackendNumber unchecked_owner(const Question& q) {
-  const BackendNumber owner = owner_of_slot(q.snapshot.pool(q.service.pool).base, q.hash);
-  const Backend* const backend = owner == kNoBackend ? nullptr : q.snapshot.backend(owner);
-  return backend != nullptr && backend->state == BackendState::unchecked ? owner : kNoBackend;
-}
-
-/// For a flow that begins. While the slot's base owner is not yet checked it waits (kNoBackend):
-/// the client sends again, and nobody has been moved by our restart.
-[[nodiscard]] BackendNumber pick_new(const Question& q) {
-  return unchecked_owner(q) == kNoBackend ? effective_owner(q) : kNoBackend;
-}
-
-/// For a flow that others knew, before a restart or on another load balancer: where it most likely
-/// is.
-[[nodiscard]] BackendNumber pick_mid_flow(const Question& q) {
-  const BackendNumber owner = unchecked_owner(q);
-  return owner == kNoBackend ? effective_owner(q) : owner;
-}
-
-[[nodiscard]] bool begins_flow(FlowEvent event) {
-  return event == FlowEvent::syn || event == FlowEvent::datagram;
-}
-
-[[nodiscard]] bool ends_flow(FlowEvent event) {
-  return event == FlowEvent::fin || event == FlowEvent::rst;
-}
-
 [[nodiscard]] FlowEntry embryo(const Question& q, BackendNumber backend) {
-  return FlowEntry::make(flow_tag(q.hash), backend, q.number, {FlowState::embryonic, 0},
+  return FlowEntry::make(flow_tag(q.flow.hash), backend, q.number, {FlowState::embryonic, 0},
                          !begins_flow(q.event), q.flows.now);
-}
-
-/// What the entry's backend means for its flow. One that no longer keeps its flows keeps them all
-/// the same where Maglev has nothing better: only draining backends are left.
-[[nodiscard]] Standing standing_in(const Question& q, BackendNumber backend) {
-  const Standing standing = standing_of(q.snapshot.backend(backend), q.service);
-  if (standing == Standing::gone && effective_owner(q) == backend) return Standing::leaving;
-  return standing;
 }
 
 /// The entry no longer decides: its backend does not keep the flow, or a SYN begins a new one.
@@ -77,7 +28,7 @@ struct Question {
                                        const FlowEntry& entry) {
   FlowContext& flows = q.flows;
   const bool syn = q.event == FlowEvent::syn;
-  const BackendNumber backend = syn ? pick_new(q) : effective_owner(q);
+  const BackendNumber backend = q.flow.pick_anew(q.event);
   if (backend == kNoBackend) return kNoBackend;
   if (ends_flow(q.event)) {
     flows.table.drop_gone(place);
@@ -95,7 +46,7 @@ struct Question {
   flows.events.hits.add();
   const FlowLife life = entry.life();
   const LifeStep step =
-      live(life, q.event, standing_in(q, entry.backend()), flows.now, entry.idle(flows.now));
+      q.flow.meet(life, entry.backend(), q.event, flows.now, entry.idle(flows.now));
   if (step.anew) return place_anew(q, place, entry);
 
   FlowEntry next = entry;
@@ -111,7 +62,7 @@ struct Question {
   flows.table.update(place, entry, next);
   // Two workers may have copied the flow at once; whoever sees its end clears up.
   if (entry.adopted() && step.next.closing() && !life.closing())
-    flows.siblings.tell_all({q.hash, entry.backend()});
+    flows.siblings.tell_all({q.flow.hash, entry.backend()});
   return entry.backend();
 }
 
@@ -123,7 +74,7 @@ struct Question {
     flows.events.sibling_refused.add();
     return std::nullopt;
   }
-  return flows.siblings.find(q.hash);
+  return flows.siblings.find(q.flow.hash);
 }
 
 /// A flow that lives in another worker's table: goes where it went, and moves here if there is
@@ -133,35 +84,35 @@ struct Question {
   const BackendNumber backend = found.flow.backend;
   // How long it has been silent stands in a word that only its owner may read; the packet in hand
   // is the proof that it lives.
-  const LifeStep step =
-      live(found.flow.life, q.event, standing_in(q, backend), flows.now, FlowTime{0});
+  const LifeStep step = q.flow.meet(found.flow.life, backend, q.event, flows.now, FlowTime{0});
   if (step.anew) {
     // It is placed here now: the owner must not go on with what it has.
-    flows.siblings.tell(found.owner, {q.hash, backend});
+    flows.siblings.tell(found.owner, {q.flow.hash, backend});
     return kNoBackend;
   }
   flows.events.sibling_hits.add();
   const auto copy =
-      FlowEntry::make(flow_tag(q.hash), backend, q.number, step.next, true, flows.now);
+      FlowEntry::make(flow_tag(q.flow.hash), backend, q.number, step.next, true, flows.now);
   // Not without telling its owner: two entries of one flow would go ways of their own.
   if (flows.siblings.can_tell(found.owner) &&
-      flows.table.insert(q.hash, copy, q.snapshot, flows.now))
-    flows.siblings.tell(found.owner, {q.hash, backend});
+      flows.table.insert(q.flow.hash, copy, q.flow.snapshot, flows.now))
+    flows.siblings.tell(found.owner, {q.flow.hash, backend});
   return backend;
 }
 
 [[nodiscard]] BackendNumber meet_nothing(const Question& q) {
   FlowContext& flows = q.flows;
-  if (q.event != FlowEvent::syn)
+  if (may_be_elsewhere(q.event))
     if (const auto found = ask_siblings(q))
       if (const BackendNumber backend = adopt(q, *found); backend != kNoBackend) return backend;
 
   const bool begins = begins_flow(q.event);
-  const BackendNumber backend = begins ? pick_new(q) : pick_mid_flow(q);
+  const BackendNumber backend = q.flow.pick_for_unknown(q.event);
   if (backend == kNoBackend) return kNoBackend;
   (begins ? flows.events.new_flows : flows.events.mid_flow_misses).add();
   if (ends_flow(q.event)) return backend;
-  const bool recorded = flows.table.insert(q.hash, embryo(q, backend), q.snapshot, flows.now);
+  const bool recorded =
+      flows.table.insert(q.flow.hash, embryo(q, backend), q.flow.snapshot, flows.now);
   // Each packet of an unrecorded flow is a mid-flow miss: only its first one is a new flow.
   if (recorded || begins) flows.counts.count_new_flow(q.number, backend);
   return backend;
@@ -171,24 +122,24 @@ struct Question {
 /// nothing and keeps nothing alive.
 [[nodiscard]] BackendNumber follow_flow(const Question& q) {
   const auto keeps = [&](BackendNumber backend) {
-    return standing_of(q.snapshot.backend(backend), q.service) != Standing::gone;
+    return standing_of(q.flow.snapshot.backend(backend), q.flow.service) != Standing::gone;
   };
   FlowTable& table = q.flows.table;
-  if (const auto place = table.find(q.hash); place != FlowTable::kNowhere) {
+  if (const auto place = table.find(q.flow.hash); place != FlowTable::kNowhere) {
     const BackendNumber backend = table.at(place).backend();
-    return keeps(backend) ? backend : effective_owner(q);
+    return keeps(backend) ? backend : q.flow.effective_owner();
   }
   if (const auto found = ask_siblings(q); found && keeps(found->flow.backend))
     return found->flow.backend;
-  return pick_mid_flow(q);
+  return q.flow.pick_mid_flow();
 }
 
 [[nodiscard]] BackendNumber place_packet(const Question& q) {
   FlowTable& table = q.flows.table;
-  const auto place = table.find(q.hash);
+  const auto place = table.find(q.flow.hash);
   if (place == FlowTable::kNowhere) return meet_nothing(q);
   const FlowEntry entry = table.at(place);
-  if (is_expired(entry.life().state, entry.idle(q.flows.now), q.service)) {
+  if (is_expired(entry.life().state, entry.idle(q.flows.now), q.flow.service)) {
     table.expire(place);  // the sweep has not come by yet
     return meet_nothing(q);
   }
@@ -204,11 +155,9 @@ void pick_backend(Burst& burst, const Snapshot& now, FlowContext& flows, Instant
     const ParsedPacket& packet = burst.packet[lane];
     const ServiceNumber number = burst.service[lane];
     const bool about_flow = packet.kind == PacketKind::icmp_error;
-    const Question question{.hash = burst.hash[lane],
+    const Question question{.flow = {now, *now.service(number), burst.hash[lane]},
                             .number = number,
-                            .service = *now.service(number),
                             .event = event_of(packet.kind, packet.tcp_flags, packet.has_payload),
-                            .snapshot = now,
                             .flows = flows};
     burst.backend[lane] = about_flow ? follow_flow(question) : place_packet(question);
     if (burst.backend[lane] == kNoBackend) burst.drop(lane, DropReason::no_backend);

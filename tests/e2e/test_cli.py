@@ -459,6 +459,57 @@ class Drains(WithDaemon):
         self.assertEqual(before["effective_digest"], after["effective_digest"])
 
 
+class Lookup(WithDaemon):
+    """control_under_test has two workers whose flow tables are empty."""
+
+    def look_up(self, *words):
+        return self.daemon.json("lookup", *words)[0]
+
+    def test_a_new_flow_goes_to_its_slot_s_owner(self):
+        flow = ("tcp", "198.51.100.7:40001", f"203.0.113.10:{self.listener.port}")
+        answer = self.look_up(*flow)
+        owner = answer["base_owner"]["backend"]
+        self.assertIn(owner, ("web/b1", "web/b2"))
+        self.assertEqual((answer["service"], answer["pool"], answer["slots"]), ("web", "web", 1009))
+        self.assertEqual([worker["next"]["backend"] for worker in answer["workers"]], [owner] * 2)
+        self.assertEqual(answer["workers"][0]["syn"]["because"], "it is the slot's base owner")
+        self.daemon.run("backend", "drain", owner, "--no-wait", check=0)
+        answer = self.look_up(*flow)
+        self.assertNotEqual(answer["effective_owner"]["backend"], owner)
+        text = self.daemon.run("lookup", *flow, check=0).stdout
+        self.assertRegex(text, rf"(?m)^  because +it is the slot's owner in the overlay, instead of "
+                         rf"the base owner {owner}, which is draining \(drained by an operator")
+        self.assertRegex(text, r"(?m)^flow table +no worker has it$")
+
+    def test_flows_are_spread_like_slots(self):
+        share = {}
+        for port in range(100):
+            answer = self.look_up("tcp", f"[2001:db8::7]:{port}",
+                                  f"[2001:db8::10]:{self.listener.port}")
+            backend = answer["workers"][0]["next"]["backend"]
+            share[backend] = share.get(backend, 0) + 1
+        self.assertEqual(sorted(share), ["web/b1", "web/b2"])
+        self.assertGreater(min(share.values()), 20)
+
+    def test_what_reaches_no_backend_is_said(self):
+        text = self.daemon.run("lookup", "tcp", "198.51.100.7:1", "203.0.113.99:80", check=0).stdout
+        self.assertRegex(text, r"goes to +the kernel: 203\.0\.113\.99 is no VIP")
+        self.assertEqual(self.look_up("udp", "198.51.100.7:1", "203.0.113.10:54")["dropped"], "unknown_port")
+        self.assertEqual(self.look_up("udp", "127.0.0.1:1", "203.0.113.10:53")["dropped"], "ipv4_martian")
+
+    def test_wrong_words_are_refused(self):
+        good = ["tcp", "198.51.100.7:1", "203.0.113.10:80"]
+        for place, word, said in ((0, "sctp", "tcp or udp"), (1, "198.51.100.7", "SOURCE must be"),
+                                  (1, "2001:db8::1:80", "SOURCE must be"),
+                                  (2, "203.0.113.10:70000", "DESTINATION must be"),
+                                  (1, "[2001:db8::7]:1", "both be IPv4 or both be IPv6")):
+            words = [*good[:place], word, *good[place + 1:]]
+            result = self.daemon.run("lookup", *words, check=2)
+            self.assertIn(said, result.stderr)
+        self.daemon.run("lookup", *good, "surplus", check=2)
+        self.daemon.run("lookup", *good[:2], check=2)
+
+
 class Events(WithDaemon):
     def events(self):
         return self.daemon.json("events")[0]["events"]
@@ -747,7 +798,7 @@ class WithoutDaemon(unittest.TestCase):
         top = self.run_cli("--help")
         self.assertEqual(top.returncode, 0)
         for words in (["status"], ["service", "list"], ["pool", "show"], ["backend", "drain"],
-                      ["backend", "enable"], ["events"], ["stats"], ["drops"], ["check"]):
+                      ["backend", "enable"], ["lookup"], ["events"], ["stats"], ["drops"], ["check"]):
             with self.subTest(words=words):
                 result = self.run_cli(*words, "--help")
                 self.assertEqual(result.returncode, 0)

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where one flow belongs by a snapshot: the choice itself, without flow table, counters or packet.
+// pick_backend decides with it, and so does the answer to `holdfast lookup`, so that both say the
+// same. Reads only; any thread that may read the snapshot.
+#pragma once
+
+#include "lb/flow/flow_life.h"
+#include "lib/flow/flow_key.h"
+#include "lib/model/snapshot.h"
+
+namespace holdfast {
+
+[[nodiscard]] constexpr bool begins_flow(FlowEvent event) {
+  return event == FlowEvent::syn || event == FlowEvent::datagram;
+}
+
+[[nodiscard]] constexpr bool ends_flow(FlowEvent event) {
+  return event == FlowEvent::fin || event == FlowEvent::rst;
+}
+
+/// A packet that its own worker does not know the flow of may belong to one in another's table. A
+/// SYN does not: it begins a flow.
+[[nodiscard]] constexpr bool may_be_elsewhere(FlowEvent event) { return event != FlowEvent::syn; }
+
+/// One flow before one snapshot.
+struct Placement {
+  const Snapshot& snapshot;
+  const Service& service;
+  FlowHash hash;
+
+  [[nodiscard]] BackendNumber base_owner() const {
+    return owner_in(snapshot.pool(service.pool).base);
+  }
+  [[nodiscard]] BackendNumber effective_owner() const {
+    return owner_in(snapshot.pool(service.pool).effective);
+  }
+  /// The slot's base owner if the first checks after a start have not reached it yet, else
+  /// kNoBackend.
+  [[nodiscard]] BackendNumber unchecked_owner() const {
+    const BackendNumber owner = base_owner();
+    const Backend* const backend = owner == kNoBackend ? nullptr : snapshot.backend(owner);
+    return backend != nullptr && backend->state == BackendState::unchecked ? owner : kNoBackend;
+  }
+
+  /// For a flow that begins. While the slot's base owner is not yet checked it waits (kNoBackend):
+  /// the client sends again, and nobody has been moved by our restart.
+  [[nodiscard]] BackendNumber pick_new() const {
+    return unchecked_owner() == kNoBackend ? effective_owner() : kNoBackend;
+  }
+  /// For a flow that others knew, before a restart or on another load balancer: where it most
+  /// likely is.
+  [[nodiscard]] BackendNumber pick_mid_flow() const {
+    const BackendNumber owner = unchecked_owner();
+    return owner == kNoBackend ? effective_owner() : owner;
+  }
+  /// No table knows the flow.
+  [[nodiscard]] BackendNumber pick_for_unknown(FlowEvent event) const {
+    return begins_flow(event) ? pick_new() : pick_mid_flow();
+  }
+  /// The worker's own entry no longer decides: its backend does not keep the flow, or a SYN begins
+  /// a new one.
+  [[nodiscard]] BackendNumber pick_anew(FlowEvent event) const {
+    return event == FlowEvent::syn ? pick_new() : effective_owner();
+  }
+
+  /// What the backend of an entry means for its flow. One that no longer keeps its flows keeps them
+  /// all the same where Maglev has nothing better: only draining backends are left.
+  [[nodiscard]] Standing standing(BackendNumber backend) const {
+    const Standing standing = standing_of(snapshot.backend(backend), service);
+    if (standing == Standing::gone && effective_owner() == backend) return Standing::leaving;
+    return standing;
+  }
+  /// A packet meets an entry that has not expired, on `backend`.
+  [[nodiscard]] LifeStep meet(FlowLife life, BackendNumber backend, FlowEvent event, FlowTime now,
+                              FlowTime idle) const {
+    return live(life, event, standing(backend), now, idle);
+  }
+
+ private:
+  [[nodiscard]] BackendNumber owner_in(const std::shared_ptr<const SlotTable>& table) const {
+    if (!table || table->empty()) return kNoBackend;
+    return (*table)[maglev_slot(hash, static_cast<std::uint32_t>(table->size()))];
+  }
+};
+
+}  // namespace holdfast
