@@ -204,12 +204,34 @@ void ControlPlane::enable(std::span<const MembershipKey> memberships, Loop::Call
   changed();
 }
 
-std::string ControlPlane::subject_of(const MembershipKey& key) const {
-  if (const PoolConfig* pool = config_->pool(key.pool)) {
-    for (const auto& backend : pool->backends)
-      if (backend.address == key.address) return event_subject(key, backend.name);
+void ControlPlane::set_weight(std::span<const MembershipKey> memberships, std::uint32_t weight,
+                              Loop::Callback published) {
+  for (const auto& key : memberships) {
+    const auto it = state_.memberships.find(key);
+    const BackendConfig* const backend = configured(key);
+    if (it == state_.memberships.end() || backend == nullptr) continue;
+    auto& own = it->second.weight;
+    const auto before = own.value_or(backend->weight);
+    own = weight == backend->weight ? std::nullopt : std::optional{weight};
+    if (before == weight) continue;
+    events_.add(EventKind::weight, subject_of(key),
+                fmt::format("{} -> {} ({} in the configuration)", before, weight, backend->weight));
   }
-  return event_subject(key, key.address.text());
+  waiting_.push_back(std::move(published));
+  changed();
+}
+
+const BackendConfig* ControlPlane::configured(const MembershipKey& key) const {
+  const PoolConfig* const pool = config_->pool(key.pool);
+  if (pool == nullptr) return nullptr;
+  const auto it = std::find_if(pool->backends.begin(), pool->backends.end(),
+                               [&](const auto& one) { return one.address == key.address; });
+  return it == pool->backends.end() ? nullptr : &*it;
+}
+
+std::string ControlPlane::subject_of(const MembershipKey& key) const {
+  const BackendConfig* const backend = configured(key);
+  return event_subject(key, backend == nullptr ? key.address.text() : backend->name);
 }
 
 }  // namespace holdfast

@@ -76,6 +76,10 @@ class ControlPlane {
   void drain(std::span<const MembershipKey> memberships,
              std::optional<std::chrono::milliseconds> timeout, Loop::Callback published);
   void enable(std::span<const MembershipKey> memberships, Loop::Callback published);
+  /// Replaces the configured weight of each until the daemon ends; the configured one itself ends
+  /// that. Requires: weight <= 1000, and each is in the configuration.
+  void set_weight(std::span<const MembershipKey> memberships, std::uint32_t weight,
+                  Loop::Callback published);
 
  private:
   ControlPlane(Config config, HashSeed seed, SnapshotSink& sink, const StatsSource& stats,
@@ -87,6 +91,7 @@ class ControlPlane {
   void publish(Reconciled built);
   void on_check(const MembershipKey& key, const CheckOutcome& outcome);
   void sample_stats();
+  [[nodiscard]] const BackendConfig* configured(const MembershipKey& key) const;
   [[nodiscard]] std::string subject_of(const MembershipKey& key) const;
 
   std::shared_ptr<const Config> config_;

@@ -15,13 +15,6 @@
 namespace holdfast {
 namespace {
 
-constexpr Argument kBackend{.kind = Argument::Kind::positional,
-                            .name = "backend",
-                            .value = "BACKEND",
-                            .help =
-                                "POOL/BACKEND for one pool, or BACKEND for all pools that have it; "
-                                "by name or address"};
-
 std::vector<MembershipKey> keys_of(const std::vector<FollowedBackend>& backends) {
   std::vector<MembershipKey> keys;
   keys.reserve(backends.size());
@@ -169,7 +162,7 @@ Command backend_drain_command() {
       .name = "backend drain",
       .summary = "Send a backend no new flows, and wait until it has no active flow left",
       .example = "holdfast backend drain web/b1 --timeout 15m",
-      .arguments = {kBackend,
+      .arguments = {kBackendArgument,
                     {.kind = Argument::Kind::duration,
                      .name = "timeout",
                      .value = "DURATION",
@@ -193,7 +186,7 @@ Command backend_enable_command() {
   return {.name = "backend enable",
           .summary = "End a backend's drain: it may get new flows again",
           .example = "holdfast backend enable web/b1",
-          .arguments = {kBackend},
+          .arguments = {kBackendArgument},
           .changes = true,
           .run = run_enable,
           .render = render_enable};

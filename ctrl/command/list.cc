@@ -14,9 +14,9 @@ namespace holdfast {
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> kAll{
       status_command(),        service_list_command(),   pool_show_command(),
-      backend_drain_command(), backend_enable_command(), lookup_command(),
-      events_command(),        stats_command(),          drops_command(),
-      check_command(),
+      backend_drain_command(), backend_enable_command(), backend_weight_command(),
+      lookup_command(),        events_command(),         stats_command(),
+      drops_command(),         check_command(),
   };
   return kAll;
 }

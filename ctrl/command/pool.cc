@@ -87,6 +87,7 @@ void run_pool_show(ControlPlane& control, const Json& arguments,
              {"reason", backend.reason},
              {"state_seconds", seconds_since(backend.since)},
              {"weight", backend.weight},
+             {"configured_weight", backend.configured_weight},
              {"slots", backend.slots},
              {"base_slots", backend.base_slots}};
     add_counters(row, counters_of(counters, backend.number));
@@ -109,6 +110,14 @@ std::string placement_text(const std::string& new_flows_to) {
   if (new_flows_to == "eligible") return "the eligible backends";
   if (new_flows_to == "draining") return "the draining backends, because none is eligible";
   return "nobody: they are dropped, because no backend may take them";
+}
+
+/// "50 (file: 100)" where an operator set another weight than the file has.
+std::string weight_text(const Json& backend) {
+  const auto weight = number_at(backend, "weight");
+  const auto configured = number_at(backend, "configured_weight");
+  if (weight == configured) return fmt::format("{}", weight);
+  return fmt::format("{} (file: {})", weight, configured);
 }
 
 std::string render_pool_show(const Json& result) {
@@ -139,7 +148,7 @@ std::string render_pool_show(const Json& result) {
   const auto size = static_cast<double>(number_at(result, "table_size"));
   for (const auto& backend : list_at(result, "backends")) {
     table.add({text_at(backend, "name"), text_at(backend, "address"), text_at(backend, "state"),
-               duration_text(real_at(backend, "state_seconds")), number_text(backend, "weight"),
+               duration_text(real_at(backend, "state_seconds")), weight_text(backend),
                number_text(backend, "slots"),
                percent_text(static_cast<double>(number_at(backend, "slots")), size),
                number_text(backend, "active_flows"), number_text(backend, "embryonic"),

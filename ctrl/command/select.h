@@ -7,10 +7,17 @@
 #include <string_view>
 #include <vector>
 
+#include "ctrl/command/command.h"
 #include "ctrl/reconcile/reconcile.h"
 #include "lib/base/result.h"
 
 namespace holdfast {
+
+inline constexpr Argument kBackendArgument{
+    .kind = Argument::Kind::positional,
+    .name = "backend",
+    .value = "BACKEND",
+    .help = "POOL/BACKEND for one pool, or BACKEND for all pools that have it; by name or address"};
 
 [[nodiscard]] Result<const PoolReport*> select_pool(const std::vector<PoolReport>& pools,
                                                     std::string_view name);

@@ -62,7 +62,9 @@ class Reconciler {
     const Membership& membership = state_.memberships.at(key);
     const BackendNumber number = state_.backend_numbers.find(key).value();
     const BackendPath path = path_of(key, pool, backend);
-    const BackendVerdict verdict = judge_backend({.weight = backend.weight,
+    const std::uint32_t weight = membership.weight.value_or(backend.weight);
+    const BackendVerdict verdict = judge_backend({.weight = weight,
+                                                  .weight_set = membership.weight.has_value(),
                                                   .down_grace = pool.down_grace,
                                                   .appeared = membership.appeared,
                                                   .health = membership.health,
@@ -90,7 +92,8 @@ class Reconciler {
         .name = backend.name,
         .address = backend.address,
         .number = number,
-        .weight = backend.weight,
+        .weight = weight,
+        .configured_weight = backend.weight,
         .state = verdict.state,
         .reason = verdict.reason,
         .since = since(key, verdict.state),

@@ -22,7 +22,8 @@ struct BackendReport {
   std::string name{};
   IpAddress address{};
   BackendNumber number = kNoBackend;
-  std::uint32_t weight = 0;
+  std::uint32_t weight = 0;             // in force
+  std::uint32_t configured_weight = 0;  // differs: it was set at run time
   BackendState state = BackendState::unchecked;
   std::string reason{};    // one clause
   Instant since{};         // when it came into this state

@@ -4,7 +4,9 @@
 // control thread; may be copied to build tables elsewhere.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +27,7 @@ struct Membership {
   Instant appeared{};
   HealthState health;
   Drain drain{};
+  std::optional<std::uint32_t> weight{};  // set at run time instead of the configuration's
 };
 
 struct RuntimeState {

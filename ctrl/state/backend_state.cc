@@ -40,7 +40,9 @@ Cause cause_of(const BackendFacts& facts, bool resolving, Instant now) {
   if (facts.path == PathState::too_small)
     return {BackendState::path_too_small, with("path too small for IPv6", facts.path_problem)};
   if (facts.drain.draining()) return {BackendState::draining, drain_reason(facts.drain, now)};
-  if (facts.weight == 0) return {BackendState::weight_zero, "weight 0 in the configuration"};
+  if (facts.weight == 0)
+    return {BackendState::weight_zero,
+            facts.weight_set ? "weight 0, set by an operator" : "weight 0 in the configuration"};
   return {BackendState::eligible, facts.health.reason()};
 }
 

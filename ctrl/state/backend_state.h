@@ -24,6 +24,7 @@ enum class PathState : std::uint8_t {
 
 struct BackendFacts {
   std::uint32_t weight = 0;
+  bool weight_set = false;  // at run time; false: it is the configuration's
   std::chrono::milliseconds down_grace{10'000};
   Instant appeared{};  // when this daemon first had it in its configuration
   const HealthState& health;

@@ -459,6 +459,60 @@ class Drains(WithDaemon):
         self.assertEqual(before["effective_digest"], after["effective_digest"])
 
 
+class Weights(WithDaemon):
+    def pool(self):
+        return self.daemon.json("pool", "show", "web")[0]
+
+    def test_a_weight_is_changed_and_put_back(self):
+        before = self.pool()
+        text = self.daemon.run("backend", "weight", "web/b1", "25", check=0).stdout
+        self.assertRegex(text, r"(?m)^web/b1: weight 25 \(was 100, the file has 100\), eligible "
+                         r"\(.*\), (19|20)\.\d % of the pool's new flows$")
+        self.assertIn("forgotten when holdfastd restarts", text)
+        now = self.pool()
+        self.assertNotEqual(now["base_digest"], before["base_digest"])
+        self.assertIn(f'base digest {now["base_digest"]}; every load balancer must', text)
+        row = self.daemon.backend("web", "b1")
+        self.assertEqual((row["weight"], row["configured_weight"]), (25, 100))
+        self.assertLessEqual(abs(row["slots"] - 1009 / 5), 2)
+        self.assertEqual(self.daemon.backend("dns", "b1")["weight"], 100)
+        self.assertRegex(self.daemon.run("pool", "show", "web").stdout, r"(?m)^b1 .* 25 \(file: 100\) ")
+        events = self.daemon.json("events")[0]["events"]
+        self.assertEqual([(event["subject"], event["text"]) for event in events if event["kind"] == "weight"],
+                         [("web/b1 (127.0.0.1)", "100 -> 25 (100 in the configuration)")])
+
+        [result] = self.daemon.json("backend", "weight", "web/b1", "100")
+        self.assertEqual(result["backends"][0]["weight_before"], 25)
+        self.assertEqual(self.pool()["base_digest"], before["base_digest"])
+        text = self.daemon.run("backend", "weight", "web/b1", "100", check=0).stdout
+        self.assertNotIn("forgotten", text)
+
+    def test_weight_0_ends_new_flows_and_any_other_begins_them(self):
+        self.daemon.run("backend", "weight", "web/b3", "100", check=0)  # the file has 0
+        self.daemon.wait_for("web", "b3", "eligible")
+        self.daemon.run("backend", "weight", "web/b1", "0", check=0)
+        row = self.daemon.backend("web", "b1")
+        self.assertEqual((row["state"], row["reason"], row["slots"]),
+                         ("weight_zero", "weight 0, set by an operator", 0))
+        self.daemon.run("backend", "weight", "web/b2", "0", check=0)
+        text = self.daemon.run("backend", "weight", "web/b3", "0", check=0).stdout
+        self.assertIn("warning: no backend of pool web may take new flows", text)
+        self.assertEqual(self.pool()["new_flows_to"], "none")
+
+    def test_a_backend_alone_is_weighted_in_all_its_pools(self):
+        [result] = self.daemon.json("backend", "weight", "b1", "7")
+        self.assertEqual([row["backend"] for row in result["backends"]], ["web/b1", "dns/b1"])
+        self.assertEqual([pool["pool"] for pool in result["pools"]], ["web", "dns"])
+
+    def test_wrong_words_are_refused(self):
+        for weight in ("1001", "-1", "+5", "1.5", "x", " 5", "4294967297"):
+            self.assertIn("0 to 1000", self.daemon.run("backend", "weight", "web/b1", "--", weight,
+                                                       check=2).stderr)
+        self.daemon.run("backend", "weight", "web/b9", "5", check=1)
+        self.daemon.run("backend", "weight", "web/b1", "5", "6", check=2)
+        self.assertEqual(self.daemon.backend("web", "b1")["weight"], 100)
+
+
 class Lookup(WithDaemon):
     """control_under_test has two workers whose flow tables are empty."""
 
@@ -798,7 +852,7 @@ class WithoutDaemon(unittest.TestCase):
         top = self.run_cli("--help")
         self.assertEqual(top.returncode, 0)
         for words in (["status"], ["service", "list"], ["pool", "show"], ["backend", "drain"],
-                      ["backend", "enable"], ["lookup"], ["events"], ["stats"], ["drops"], ["check"]):
+                      ["backend", "enable"], ["backend", "weight"], ["lookup"], ["events"], ["stats"], ["drops"], ["check"]):
             with self.subTest(words=words):
                 result = self.run_cli(*words, "--help")
                 self.assertEqual(result.returncode, 0)

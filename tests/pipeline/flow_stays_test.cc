@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A flow that was placed stays placed: through drains, weight 0, failed checks, removals and new
 // backends; and when it may not stay, it is placed anew once.
+#include <cmath>
+#include <map>
+
 #include "tests/pipeline/flows.h"
 
 using namespace holdfast;
@@ -226,4 +229,23 @@ TEST_CASE("a port that moves to another service and pool takes its flows along w
   CHECK(lb.counters_of_service(0).active == 0);
   CHECK(lb.counters_of_service(1).active == 1);
   CHECK(open_flow(lb, 1001) == kB2);
+}
+
+TEST_CASE("flows stay where they are while weights change, and new ones follow the new shares") {
+  LbUnderTest lb(web({kB1, kB2, kB3}));
+  std::map<std::uint16_t, Ip> placed;
+  for (std::uint16_t client = 1000; client < 1600; ++client)
+    placed.emplace(client, open_flow(lb, client));
+  std::uint16_t next = 2000;
+  for (const std::uint32_t weight : {10u, 1000u, 0u, 100u}) {
+    lb.backend(kB2).weight = weight;
+    lb.backend(kB2).state = weight == 0 ? BackendState::weight_zero : BackendState::eligible;
+    lb.publish();
+    for (const auto& [client, backend] : placed) REQUIRE(goes_to(lb, data(client)) == backend);
+    const auto before = new_flows(lb, kB2);
+    for (int i = 0; i < 600; ++i) static_cast<void>(goes_to(lb, syn(next++)));
+    const double share = static_cast<double>(new_flows(lb, kB2) - before) / 600;
+    CAPTURE(weight, share);
+    CHECK(std::abs(share - weight / (200.0 + weight)) < 0.08);
+  }
 }

@@ -2,8 +2,10 @@
 // Which backends take new flows, and which tables come out.
 #include <algorithm>
 
+#include <cstdlib>
 #include "ctrl/reconcile/reconcile.h"
 #include "tests/catch.h"
+
 #include "tests/unit/plane.h"
 
 using namespace holdfast;
@@ -108,6 +110,58 @@ TEST_CASE("a new weight makes a new base; weight 0 takes a backend out of it") {
   CHECK(plane.report(kB).base_slots == 0);
   CHECK(plane.published(kB).present);
   CHECK(plane.published(kB).keeps_tcp);
+}
+
+TEST_CASE("a weight set at run time makes the tables that the same weight in the file makes") {
+  Plane set;
+  set.all_up();
+  const auto before = set.last.pools[0];
+  const auto slots_before = *set.web().base;
+  set.member(kB).weight = 40;
+  set.run();
+  Plane written;
+  written.config.pools[0].backends[1].weight = 40;
+  written.all_up();
+
+  CHECK(*set.web().base == *written.web().base);
+  CHECK(set.last.pools[0].base_digest == written.last.pools[0].base_digest);
+  CHECK(set.last.pools[0].base_digest != before.base_digest);
+  CHECK(set.report(kB).weight == 40);
+  CHECK(set.report(kB).configured_weight == 100);
+  CHECK(written.report(kB).configured_weight == 40);
+  CHECK(set.report(kB).state == BackendState::eligible);
+  // 251 slots by 100 : 40 : 100, each within two.
+  CHECK(std::abs(static_cast<int>(set.report(kB).slots) - 42) <= 2);
+  CHECK(std::abs(static_cast<int>(set.report(kA).slots) - 105) <= 2);
+  // The others give up no slot but the few that Maglev's turns shift.
+  std::size_t shifted = 0;
+  for (std::size_t slot = 0; slot < slots_before.size(); ++slot) {
+    const auto owner = slots_before[slot];
+    shifted += owner != set.report(kB).number && (*set.web().base)[slot] != owner;
+  }
+  CHECK(shifted < 25);
+
+  set.member(kB).weight.reset();
+  set.run();
+  CHECK(set.last.pools[0].base_digest == before.base_digest);
+  CHECK(*set.web().base == slots_before);
+}
+
+TEST_CASE("weight 0 at run time ends new flows, keeps placed ones, and says who set it") {
+  Plane plane;
+  plane.all_up();
+  plane.member(kB).weight = 0;
+  plane.run();
+  CHECK(plane.report(kB).state == BackendState::weight_zero);
+  CHECK(plane.report(kB).reason == "weight 0, set by an operator");
+  CHECK(plane.report(kB).slots == 0);
+  CHECK(plane.report(kB).keeps_tcp);
+  CHECK(plane.report(kB).keeps_udp);
+  plane.config.pools[0].backends[1].weight = 0;
+  plane.member(kB).weight = 7;  // more than the file has
+  plane.run();
+  CHECK(plane.report(kB).state == BackendState::eligible);
+  CHECK(plane.report(kB).slots > 0);
 }
 
 TEST_CASE("all weights 0: both tables are empty, and that is no fault") {
