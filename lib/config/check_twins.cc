@@ -95,6 +95,10 @@ void check_addresses(Parse& parse) {
     refuse_vip(*dataplane.tunnel_source_v4, places.tunnel_source_v4, "the tunnels' source");
   if (dataplane.tunnel_source_v6)
     refuse_vip(*dataplane.tunnel_source_v6, places.tunnel_source_v6, "the tunnels' source");
+  if (config.bgp && config.bgp->next_hop)
+    refuse_vip(*config.bgp->next_hop, places.next_hop, "the next hop of VIPs");
+  if (config.bgp && config.bgp->next_hop_v6)
+    refuse_vip(*config.bgp->next_hop_v6, places.next_hop_v6, "the next hop of VIPs");
 
   const auto refuse_own = [&](const BackendConfig& backend, Place place,
                               const std::optional<IpAddress>& source, Place source_place) {

@@ -54,6 +54,7 @@ ConfigResult parse_config(std::string_view text, std::string_view file) {
   config::parse_site(root, parse);
   config::parse_dataplane(root, parse);
   config::parse_control(root, parse);
+  config::parse_bgp(root, parse);
   config::parse_vips(root, parse);
   config::parse_services(root, parse);
   config::parse_pools(root, parse);
@@ -64,6 +65,7 @@ ConfigResult parse_config(std::string_view text, std::string_view file) {
   config::check_addresses(parse);
   config::check_services(parse);
   config::check_pools(parse);
+  config::check_bgp(parse);
   return {std::move(parse.config), faults.take()};
 }
 

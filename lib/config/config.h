@@ -48,10 +48,25 @@ struct DataplaneConfig {
 
 struct ControlConfig {
   std::string socket = "/run/holdfast/holdfast.sock";
+  std::chrono::milliseconds linger{10'000};  // packets are forwarded this long after a withdrawal
 };
 
 struct VipConfig {
-  IpAddress address;
+  IpAddress address{};
+  bool announce = true;                      // means something only with [bgp]
+  std::vector<std::uint32_t> communities{};  // RFC 1997, high 16 bits the AS; sorted, no doubles
+  std::optional<std::uint32_t> med{};
+  std::uint8_t prepend = 0;  // own AS that many times more in the path, 0..10
+};
+
+/// Who configures the speaker. `external`: the operator; Holdfast only adds and removes paths.
+enum class BgpMode : std::uint8_t { external };
+
+struct BgpConfig {
+  BgpMode mode = BgpMode::external;
+  std::string gobgp = "127.0.0.1:50051";   // gRPC target: "HOST:PORT" or "unix:/PATH"
+  std::optional<IpAddress> next_hop{};     // IPv4; set when an IPv4 VIP is announced
+  std::optional<IpAddress> next_hop_v6{};  // the same of IPv6
 };
 
 struct ServiceConfig {
@@ -108,6 +123,7 @@ struct Config {
   DataplaneConfig dataplane;
   ControlConfig control;
   std::vector<VipConfig> vips;
+  std::optional<BgpConfig> bgp;  // absent: nothing is announced
   std::vector<ServiceConfig> services;
   std::vector<PoolConfig> pools;
   std::vector<CheckConfig> checks;

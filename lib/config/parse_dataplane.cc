@@ -19,12 +19,6 @@ const toml::table& section(TableReader& root, std::string_view key) {
   return table == nullptr ? kNothing : *table;
 }
 
-/// Whether the path can only be a folder's, where a file or socket is meant.
-bool names_a_folder(std::string_view path) {
-  const auto last = path.substr(path.rfind('/') + 1);  // all of it when there is no '/'
-  return last.empty() || last == "." || last == "..";
-}
-
 void parse_port_device(TableReader& reader, PortConfig& port, PortPlaces& places) {
   if (auto interface = reader.text("interface")) {
     if (!is_interface_name(*interface))
@@ -75,23 +69,15 @@ void parse_port(const toml::table& table, Parse& parse) {
   parse.places.ports.push_back(places);
 }
 
-void parse_tunnel_source(TableReader& reader, std::string_view key, Family family,
-                         std::optional<IpAddress>& source, Place& place) {
-  const auto address = reader.address(key);
-  if (!address) return;
-  if (address->family() != family) {
-    reader.fault(key, fmt::format("\"{}\" must be an IPv{} address, not {}", key,
-                                  family == Family::ipv4 ? 4 : 6, in_quotes(address->text())));
-    return;
-  }
-  source = address;
-  place = reader.place(key);
-}
-
 }  // namespace
 
 std::string Parse::resolve(const std::string& path) const {
   return path.starts_with('/') ? path : folder + path;
+}
+
+bool names_a_folder(std::string_view path) {
+  const auto last = path.substr(path.rfind('/') + 1);  // all of it when there is no '/'
+  return last.empty() || last == "." || last == "..";
 }
 
 void parse_site(TableReader& root, Parse& parse) {
@@ -131,10 +117,10 @@ void parse_dataplane(TableReader& root, Parse& parse) {
     dataplane.hash_seed_file = parse.resolve(*path);
   }
   if (const auto busy_poll = reader.boolean("busy_poll")) dataplane.busy_poll = *busy_poll;
-  parse_tunnel_source(reader, "tunnel_source_v4", Family::ipv4, dataplane.tunnel_source_v4,
-                      parse.places.tunnel_source_v4);
-  parse_tunnel_source(reader, "tunnel_source_v6", Family::ipv6, dataplane.tunnel_source_v6,
-                      parse.places.tunnel_source_v6);
+  dataplane.tunnel_source_v4 = reader.address("tunnel_source_v4", Family::ipv4);
+  parse.places.tunnel_source_v4 = reader.place("tunnel_source_v4");
+  dataplane.tunnel_source_v6 = reader.address("tunnel_source_v6", Family::ipv6);
+  parse.places.tunnel_source_v6 = reader.place("tunnel_source_v6");
   constexpr std::int64_t kMaxRate = 1'000'000'000;
   if (const auto rate = reader.integer("icmp_relay_rate", 0, kMaxRate))
     dataplane.icmp_relay_rate = static_cast<std::uint32_t>(*rate);
@@ -166,6 +152,9 @@ void parse_control(TableReader& root, Parse& parse) {
                    fmt::format("the socket's path {} has {} bytes; at most {} are possible",
                                in_quotes(socket), socket.size(), kMaxSocketPath));
   }
+  const auto linger =
+      reader.duration("linger", std::chrono::milliseconds{0}, std::chrono::minutes{10});
+  if (linger) parse.config.control.linger = *linger;
   reader.finish();
 }
 

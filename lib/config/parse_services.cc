@@ -2,6 +2,9 @@
 // [[vip]] and [[service]].
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "lib/config/sections.h"
 #include "lib/config/values.h"
 
@@ -54,6 +57,46 @@ void parse_protocol(TableReader& reader, ServiceConfig& service) {
                                              reader.what()));
 }
 
+void parse_communities(TableReader& reader, VipConfig& vip, Faults& faults) {
+  // An UPDATE has 4096 bytes for everything.
+  constexpr std::size_t kMost = 64;
+  auto& communities = vip.communities;
+  for (const auto& [text, place] : reader.texts("communities")) {
+    const auto community = parse_community(text);
+    if (!community) {
+      faults.add(place, fmt::format("{} is not a community such as \"64512:100\", "
+                                    "\"graceful-shutdown\", \"no-export\" or \"no-advertise\"",
+                                    in_quotes(text)));
+      continue;
+    }
+    const auto at = std::lower_bound(communities.begin(), communities.end(), *community);
+    if (at != communities.end() && *at == *community) {
+      faults.add(place, fmt::format("community {} is in the list already", in_quotes(text)));
+    } else {
+      communities.insert(at, *community);
+    }
+  }
+  if (communities.size() > kMost)
+    reader.fault("communities", fmt::format("{} has {} communities; at most {} are possible",
+                                            reader.what(), communities.size(), kMost));
+}
+
+/// How a VIP is announced. Without [bgp] these keys would do nothing, so they are faults.
+void parse_announcement(TableReader& reader, VipConfig& vip, bool has_bgp, Faults& faults) {
+  if (const auto announce = reader.boolean("announce")) vip.announce = *announce;
+  parse_communities(reader, vip, faults);
+  if (const auto prepend = reader.integer("prepend", 0, 10))
+    vip.prepend = static_cast<std::uint8_t>(*prepend);
+  if (const auto med = reader.integer("med", 0, std::numeric_limits<std::uint32_t>::max()))
+    vip.med = static_cast<std::uint32_t>(*med);
+  if (has_bgp) return;
+  for (const auto* key : {"announce", "communities", "prepend", "med"}) {
+    if (reader.has(key))
+      reader.fault(key, fmt::format("\"{}\" of {} does nothing without a section [bgp]", key,
+                                    reader.what()));
+  }
+}
+
 void parse_service(const toml::table& table, Parse& parse) {
   TableReader reader{table, "a service", parse.faults};
   ServiceConfig service;
@@ -95,13 +138,16 @@ void parse_service(const toml::table& table, Parse& parse) {
 void parse_vips(TableReader& root, Parse& parse) {
   for (const auto* table : root.tables("vip", "write [[vip]]")) {
     TableReader reader{*table, "a VIP", parse.faults};
+    VipConfig vip;
     reader.require("address");
-    if (const auto address = reader.address("address")) {
-      reader.rename("VIP " + address->text());
-      parse.config.vips.push_back({*address});
-      parse.places.vips.push_back(reader.place("address"));
-    }
+    const auto address = reader.address("address");
+    if (address) reader.rename("VIP " + address->text());
+    parse_announcement(reader, vip, root.has("bgp"), parse.faults);
     reader.finish();
+    if (!address) continue;
+    vip.address = *address;
+    parse.config.vips.push_back(std::move(vip));
+    parse.places.vips.push_back(reader.place("address"));
   }
 }
 

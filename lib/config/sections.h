@@ -35,6 +35,7 @@ struct PoolPlaces {
 struct Places {
   std::vector<PortPlaces> ports;
   Place workers, tunnel_source_v4, tunnel_source_v6;
+  Place bgp, next_hop, next_hop_v6;
   std::vector<Place> vips;
   std::vector<ServicePlaces> services;
   std::vector<PoolPlaces> pools;
@@ -51,9 +52,16 @@ struct Parse {
   [[nodiscard]] std::string resolve(const std::string& path) const;
 };
 
+/// Whether the path can only be a folder's, where a file or socket is meant.
+[[nodiscard]] bool names_a_folder(std::string_view path);
+
+/// A Unix socket's address holds 108 bytes, the last of them a zero.
+inline constexpr std::size_t kMaxSocketPath = 107;
+
 void parse_site(TableReader& root, Parse& parse);
 void parse_dataplane(TableReader& root, Parse& parse);
 void parse_control(TableReader& root, Parse& parse);
+void parse_bgp(TableReader& root, Parse& parse);
 void parse_vips(TableReader& root, Parse& parse);
 void parse_services(TableReader& root, Parse& parse);
 void parse_pools(TableReader& root, Parse& parse);
@@ -64,5 +72,6 @@ void check_names(Parse& parse);
 void check_addresses(Parse& parse);
 void check_services(Parse& parse);
 void check_pools(Parse& parse);
+void check_bgp(Parse& parse);
 
 }  // namespace holdfast::config

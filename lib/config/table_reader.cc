@@ -185,6 +185,14 @@ std::optional<IpAddress> TableReader::address(std::string_view key) {
   return value ? read_address(*value, place(key), faults_) : std::nullopt;
 }
 
+std::optional<IpAddress> TableReader::address(std::string_view key, Family family) {
+  const auto value = address(key);
+  if (!value || value->family() == family) return value;
+  fault(key, fmt::format("\"{}\" must be an IPv{} address, not {}", key,
+                         family == Family::ipv4 ? 4 : 6, in_quotes(value->text())));
+  return std::nullopt;
+}
+
 const toml::table* TableReader::table(std::string_view key) {
   const auto* node = find(key);
   if (node == nullptr) return nullptr;

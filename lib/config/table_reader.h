@@ -42,6 +42,7 @@ class TableReader {
   /// is not reported too.
   std::optional<std::string> name(std::string_view key);
   std::optional<IpAddress> address(std::string_view key);
+  std::optional<IpAddress> address(std::string_view key, Family family);
   const toml::table* table(std::string_view key);
   /// A list of tables; empty when absent. `written_as` says how the operator writes it.
   std::vector<const toml::table*> tables(std::string_view key, std::string_view written_as);

@@ -101,6 +101,34 @@ std::string why_not_unicast(const IpAddress& address) {
   return {};
 }
 
+std::optional<std::uint32_t> parse_community(std::string_view text) {
+  if (text == "graceful-shutdown") return 0xffff'0000;
+  if (text == "no-export") return 0xffff'ff01;
+  if (text == "no-advertise") return 0xffff'ff02;
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const auto high = parse_decimal<std::uint16_t>(text.substr(0, colon));
+  const auto low = parse_decimal<std::uint16_t>(text.substr(colon + 1));
+  if (!high || !low) return std::nullopt;
+  return std::uint32_t{*high} << 16 | *low;
+}
+
+bool is_host_and_port(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos) return false;
+  const auto port = parse_decimal<std::uint16_t>(text.substr(colon + 1));
+  if (!port || *port == 0) return false;
+  const auto host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    const auto address = IpAddress::parse(host.substr(1, host.size() - 2));
+    return address && !address->is_v4();
+  }
+  return !host.empty() && host.size() <= 253 && std::all_of(host.begin(), host.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+  });
+}
+
 std::string duration_text(std::chrono::milliseconds duration) {
   const auto count = duration.count();
   if (count != 0 && count % 3'600'000 == 0) return fmt::format("{}h", count / 3'600'000);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,13 @@ namespace holdfast::config {
 
 /// Why no host can have this address ("a multicast address"); empty when one can.
 [[nodiscard]] std::string why_not_unicast(const IpAddress& address);
+
+/// A BGP community (RFC 1997): "64512:100", both parts 0 to 65535, or the name of a well-known one:
+/// "graceful-shutdown" (RFC 8326), "no-export", "no-advertise".
+[[nodiscard]] std::optional<std::uint32_t> parse_community(std::string_view text);
+
+/// "HOST:PORT": a name, an IPv4 address or an IPv6 address in brackets, and a port from 1 on.
+[[nodiscard]] bool is_host_and_port(std::string_view text);
 
 /// The shortest form that parse_duration reads back as `duration`.
 [[nodiscard]] std::string duration_text(std::chrono::milliseconds duration);

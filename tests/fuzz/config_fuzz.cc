@@ -37,6 +37,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(!port.name.empty() && find_control(port.interface + port.vdev + port.pci).empty() &&
             port.queues >= dataplane.workers &&
             port.interface.empty() + port.vdev.empty() + port.pci.empty() == 2);
+  for (const auto& vip : config.vips) {
+    require(vip.prepend <= 10 && (config.bgp || (vip.announce && vip.communities.empty())));
+    if (!config.bgp || !vip.announce) continue;
+    const auto& hop = vip.address.is_v4() ? config.bgp->next_hop : config.bgp->next_hop_v6;
+    require(hop && hop->family() == vip.address.family() && *hop != vip.address);
+  }
   for (const auto& service : config.services)
     require(!service.name.empty() && !service.vips.empty() &&
             config.pool(service.pool) != nullptr && service.max_share > 0 &&

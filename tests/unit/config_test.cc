@@ -140,8 +140,18 @@ icmp_relay_rate = 0
 sibling_lookup_rate = 5
 [control]
 socket = "run/h.sock"
+linger = "1m"
+[bgp]
+mode = "external"
+gobgp = "unix:run/gobgp.sock"
+next_hop = "192.0.2.5"
+next_hop_v6 = "2001:db8:1::5"
 [[vip]]
 address = "203.0.113.10"
+announce = true
+communities = ["65535:65535", "no-advertise", "no-export", "64512:7", "graceful-shutdown", "0:0"]
+prepend = 10
+med = 4294967295
 [[service]]
 name = "dns"
 vips = ["203.0.113.10"]
@@ -183,6 +193,18 @@ fall = 9
   CHECK(dataplane.icmp_relay_rate == 0);
   CHECK(dataplane.sibling_lookup_rate == 5);
   CHECK(config.control.socket == "etc/run/h.sock");
+  CHECK(config.control.linger == 60s);
+  REQUIRE(config.bgp);
+  CHECK(config.bgp->mode == BgpMode::external);
+  CHECK(config.bgp->gobgp == "unix:etc/run/gobgp.sock");
+  CHECK(config.bgp->next_hop == IpAddress::parse("192.0.2.5"));
+  CHECK(config.bgp->next_hop_v6 == IpAddress::parse("2001:db8:1::5"));
+  const auto& vip = config.vips[0];
+  CHECK(vip.announce);
+  CHECK(vip.communities == std::vector<std::uint32_t>{0, 0xfc00'0007, 0xffff'0000, 0xffff'ff01,
+                                                      0xffff'ff02, 0xffff'ffff});
+  CHECK(vip.prepend == 10);
+  CHECK(vip.med == 4'294'967'295U);
   const auto& service = config.services[0];
   CHECK(service.ports.is_any());
   CHECK(service.udp_repick_on_drain);
