@@ -3,6 +3,7 @@
 #include "ctrl/command/backend.h"
 #include "ctrl/command/check.h"
 #include "ctrl/command/command.h"
+#include "ctrl/command/config.h"
 #include "ctrl/command/events.h"
 #include "ctrl/command/lookup.h"
 #include "ctrl/command/pool.h"
@@ -16,7 +17,7 @@ const std::vector<Command>& all_commands() {
       status_command(),        service_list_command(),   pool_show_command(),
       backend_drain_command(), backend_enable_command(), backend_weight_command(),
       lookup_command(),        events_command(),         stats_command(),
-      drops_command(),         check_command(),
+      drops_command(),         config_show_command(),    check_command(),
   };
   return kAll;
 }

@@ -21,6 +21,8 @@ namespace holdfast {
 
 struct SiteConfig {
   std::string name;
+
+  friend bool operator==(const SiteConfig&, const SiteConfig&) = default;
 };
 
 /// Exactly one of interface (AF_XDP on a kernel interface), vdev (a DPDK virtual device, with its
@@ -31,6 +33,8 @@ struct PortConfig {
   std::string vdev;
   std::string pci;
   std::uint16_t queues = 1;
+
+  friend bool operator==(const PortConfig&, const PortConfig&) = default;
 };
 
 struct DataplaneConfig {
@@ -44,11 +48,15 @@ struct DataplaneConfig {
   std::uint32_t icmp_relay_rate = 1000;  // ICMP errors a second and worker, burst of one second
   std::uint32_t sibling_lookup_rate =
       10000;  // look-ups in other workers' tables, a second and worker
+
+  friend bool operator==(const DataplaneConfig&, const DataplaneConfig&) = default;
 };
 
 struct ControlConfig {
   std::string socket = "/run/holdfast/holdfast.sock";
   std::chrono::milliseconds linger{10'000};  // packets are forwarded this long after a withdrawal
+
+  friend bool operator==(const ControlConfig&, const ControlConfig&) = default;
 };
 
 struct VipConfig {
@@ -57,6 +65,8 @@ struct VipConfig {
   std::vector<std::uint32_t> communities{};  // RFC 1997, high 16 bits the AS; sorted, no doubles
   std::optional<std::uint32_t> med{};
   std::uint8_t prepend = 0;  // own AS that many times more in the path, 0..10
+
+  friend bool operator==(const VipConfig&, const VipConfig&) = default;
 };
 
 /// Who configures the speaker. `external`: the operator; Holdfast only adds and removes paths.
@@ -67,6 +77,8 @@ struct BgpConfig {
   std::string gobgp = "127.0.0.1:50051";   // gRPC target: "HOST:PORT" or "unix:/PATH"
   std::optional<IpAddress> next_hop{};     // IPv4; set when an IPv4 VIP is announced
   std::optional<IpAddress> next_hop_v6{};  // the same of IPv6
+
+  friend bool operator==(const BgpConfig&, const BgpConfig&) = default;
 };
 
 struct ServiceConfig {
@@ -79,6 +91,8 @@ struct ServiceConfig {
   double max_share = 1.0;
   double embryonic_share = 0.25;
   FlowTimeouts timeouts;
+
+  friend bool operator==(const ServiceConfig&, const ServiceConfig&) = default;
 };
 
 /// For ports without a kernel interface; the others are resolved by netlink.
@@ -87,6 +101,8 @@ struct StaticNextHop {
   MacAddress mac;
   std::uint16_t vlan = 0;  // 0: untagged
   std::uint16_t mtu = 1500;
+
+  friend bool operator==(const StaticNextHop&, const StaticNextHop&) = default;
 };
 
 struct BackendConfig {
@@ -94,6 +110,8 @@ struct BackendConfig {
   IpAddress address;
   std::uint32_t weight = 100;  // 0..1000
   std::optional<StaticNextHop> next_hop;
+
+  friend bool operator==(const BackendConfig&, const BackendConfig&) = default;
 };
 
 struct PoolConfig {
@@ -103,6 +121,8 @@ struct PoolConfig {
   std::string check;  // empty: backends count as checked and up
   std::chrono::milliseconds down_grace{10'000};
   std::vector<BackendConfig> backends;
+
+  friend bool operator==(const PoolConfig&, const PoolConfig&) = default;
 };
 
 enum class CheckKind : std::uint8_t { tcp };
@@ -116,6 +136,8 @@ struct CheckConfig {
   std::chrono::milliseconds timeout{1000};
   std::uint32_t rise = 3;
   std::uint32_t fall = 2;
+
+  friend bool operator==(const CheckConfig&, const CheckConfig&) = default;
 };
 
 struct Config {
@@ -134,6 +156,8 @@ struct Config {
   /// service in the file that uses the pool. Empty: no such service, or its ports are "any" (which
   /// parse_config refuses for a pool with a check).
   [[nodiscard]] std::optional<std::uint16_t> check_port(const PoolConfig& pool) const;
+
+  friend bool operator==(const Config&, const Config&) = default;
 };
 
 /// One fault of a config file; all faults are reported at once, sorted by position.

@@ -21,8 +21,9 @@ inline constexpr std::uint64_t kProtocolVersion = 1;
 inline constexpr std::size_t kMaxRequestBytes = 64 * 1024;
 /// A client that leaves more than this unread is dropped.
 inline constexpr std::size_t kMaxUnreadBytes = 1024 * 1024;
-/// What a client accepts as one answer line: more than the daemon ever leaves unread.
-inline constexpr std::size_t kMaxAnswerBytes = 2 * kMaxUnreadBytes;
+/// What a client accepts as one answer line: the configuration with the most backends and services
+/// that there can be, with all defaults.
+inline constexpr std::size_t kMaxAnswerBytes = 64 * 1024 * 1024;
 
 struct Request {
   std::uint64_t id = 0;  // chosen by the client, repeated in every answer

@@ -459,6 +459,30 @@ class Drains(WithDaemon):
         self.assertEqual(before["effective_digest"], after["effective_digest"])
 
 
+class ConfigShow(WithDaemon):
+    def test_what_is_shown_is_a_file_that_says_the_same(self):
+        text = self.daemon.run("config", "show", check=0).stdout
+        self.assertRegex(text, r"^# hash seed: fingerprint [0-9a-f]{8}\n\[site\]\nname = \"test\"\n")
+        self.assertIn(f'hash_seed_file = "{self.daemon.path}/seed"', text)
+        self.assertNotIn("00112233445566ff", text)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "shown.toml")
+            # The backends are played on loopback, which no file may name.
+            path.write_text(text.replace("127.0.0.", "192.0.2."))
+            checked = subprocess.run([HOLDFAST, "check", path], capture_output=True, text=True, timeout=10)
+            self.assertEqual(checked.returncode, 0, checked)
+            self.assertIn("good: VIPs 2, services 2, pools 2, backends 5", checked.stdout)
+
+    def test_what_was_set_at_run_time_is_a_comment(self):
+        self.daemon.run("backend", "weight", "web/b1", "5", check=0)
+        text = self.daemon.run("config", "show", check=0).stdout
+        self.assertIn("\n# web/b1 has weight 5 until holdfastd restarts\n", text)
+        self.assertRegex(text, r'name = "b1", address = "127.0.0.1", weight = 100,')
+        [shown] = self.daemon.json("config", "show")
+        self.assertEqual(shown["run_time_weights"], [{"backend": "web/b1", "weight": 5}])
+        self.assertTrue(text.endswith(shown["toml"]))
+
+
 class Weights(WithDaemon):
     def pool(self):
         return self.daemon.json("pool", "show", "web")[0]
@@ -777,6 +801,7 @@ class WithoutDaemon(unittest.TestCase):
     def test_wrong_use_is_exit_2(self):
         for words in ([], ["status", "surplus"], ["pool"], ["pool", "show"], ["nope"],
                       ["pool", "show", "a", "b"], ["status", "--nope"], ["events", "surplus"],
+                      ["config", "show", "surplus"],
                       ["backend", "drain", "b1", "--timeout", "5"]):
             with self.subTest(words=words):
                 result = self.run_cli(*words)
@@ -852,7 +877,8 @@ class WithoutDaemon(unittest.TestCase):
         top = self.run_cli("--help")
         self.assertEqual(top.returncode, 0)
         for words in (["status"], ["service", "list"], ["pool", "show"], ["backend", "drain"],
-                      ["backend", "enable"], ["backend", "weight"], ["lookup"], ["events"], ["stats"], ["drops"], ["check"]):
+                      ["backend", "enable"], ["backend", "weight"], ["lookup"], ["events"], ["stats"], ["drops"],
+                      ["config", "show"], ["check"]):
             with self.subTest(words=words):
                 result = self.run_cli(*words, "--help")
                 self.assertEqual(result.returncode, 0)

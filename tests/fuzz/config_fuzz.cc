@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a config file: no crash, and what is accepted keeps the promises that the rest of
-// the program builds on.
+// Any bytes as a config file: no crash, what is accepted keeps the promises that the rest of the
+// program builds on, and it comes back unchanged when it is written and read again.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "lib/base/printable.h"
-#include "lib/config/config.h"
+#include "lib/config/write_config.h"
 #include "lib/maglev/maglev.h"
 #include "lib/protocol/socket_path.h"
 
@@ -55,5 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (pool.check.empty()) continue;
     require(config.check(pool.check) != nullptr && config.check_port(pool).has_value());
   }
+  const auto again = parse_config(write_config(config), "/elsewhere/holdfast.toml");
+  require(again.ok() && again.config == config);
   return 0;
 }
