@@ -262,6 +262,39 @@ class Counting(unittest.TestCase):
         self.assertEqual((table["new_flows"], table["hits"]), (40, 25))
 
 
+class Lookup(unittest.TestCase):
+    def test_lookup_says_where_the_packets_of_each_flow_went(self):
+        flows = [(client(n), (VIP4, 80)) for n in range(20)]
+        flows += [(client(n, 6), (VIP6, 443)) for n in range(20)]
+        packets = [f.tcp(*flow, flags, b"") for flow in flows for flags in (f.SYN, f.ACK)]
+        daemon = Daemon(config())
+        self.addCleanup(daemon.close)
+        f.write_pcap(daemon.folder / "in", [f.frame_of(packet) for packet in packets])
+        daemon.start()
+        daemon.stats_after(len(packets))
+
+        def look_up(flow):
+            ends = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in flow]
+            return daemon.ask("lookup", "tcp", *ends)
+
+        told = [look_up(flow) for flow in flows]
+        (fresh, vip) = (client(50), (VIP4, 80))
+        unknown = look_up((fresh, vip))
+        self.assertEqual(daemon.stop(), 0, daemon.stderr)
+        went = [f.take_apart(frame).destination for frame in f.read_pcap(daemon.folder / "out")]
+        self.assertEqual(went[::2], went[1::2])
+        for answer, backend in zip(told, went[::2], strict=True):
+            pool = "six" if answer["destination"].startswith("[") else "four"
+            self.assertEqual(answer["pool"], pool)
+            (table,) = answer["flow_tables"]
+            self.assertEqual((table["worker"], table["state"], table["backend"]),
+                             (0, "established", f"{pool}/{backend}"))
+            self.assertEqual(answer["workers"][0]["next"]["rule"], "flow_table")
+            self.assertEqual(answer["base_owner"]["backend"], f"{pool}/{backend}")
+        self.assertEqual(unknown["flow_tables"], [])
+        self.assertEqual(unknown["workers"][0]["next"]["rule"], "slot")
+
+
 class Ports(unittest.TestCase):
     def run_ports(self, ports: str, inputs: dict, outputs: list[str], total: int, **options):
         with self.subTest(ports=ports):
