@@ -193,7 +193,7 @@ std::string target_text(const Json& choice) {
 /// One line for all workers, or one for each where it depends on who gets the packet.
 void add_choices(std::vector<NamedValue>& rows, const Json& workers, std::string_view key,
                  const std::string& name) {
-  const auto target_of = [&](const Json& worker) { return target_text(worker[std::string(key)]); };
+  const auto target_of = [&](const Json& worker) { return target_text(list_at(worker, key)); };
   const bool same = std::all_of(workers.begin(), workers.end(), [&](const Json& worker) {
     return target_of(worker) == target_of(workers.front());
   });
@@ -201,7 +201,7 @@ void add_choices(std::vector<NamedValue>& rows, const Json& workers, std::string
     const auto where =
         same ? name : fmt::format("{} at worker {}", name, number_at(worker, "worker"));
     rows.push_back({where, target_of(worker)});
-    rows.push_back({"  because", text_at(worker[std::string(key)], "because")});
+    rows.push_back({"  because", text_at(list_at(worker, key), "because")});
     if (same) break;
   }
 }
