@@ -10,15 +10,17 @@ from .processes import ROOT
 from .results import Result, matches
 
 AT_ONCE = 2
+# Seconds: for all targets together in the short run, for each one in the full run.
+TOGETHER, EACH = 120, 60
 
 
-def run(total_seconds: int, pattern: str | None) -> list[Result]:
-    """One test case a target; `total_seconds` is the time for all of them."""
+def run(pattern: str | None, full: bool) -> list[Result]:
+    """One test case a target."""
     targets = [path for path in FUZZ.fuzz_programs() if matches(f"fuzz: {_name(path)}", pattern)]
     if not targets:
         return []
     rounds = -(-len(targets) // AT_ONCE)
-    seconds = max(5, total_seconds // rounds)
+    seconds = EACH if full else max(5, TOGETHER // rounds)
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda target: _run_one(target, seconds), targets))
 
