@@ -253,7 +253,7 @@ void print_fill(double fill, const Snapshot& snapshot) {
 
 int main() {
   const Snapshot snapshot = make_snapshot();
-  for (const std::uint64_t flows : {1'000, 100'000, 1'000'000}) print_cost(flows, snapshot);
+  for (const std::uint64_t flows : {1'000U, 100'000U, 1'000'000U}) print_cost(flows, snapshot);
   fmt::print("fill\n");
   for (const double fill : {0.5, 0.7, 0.8, 0.85, 0.9, 0.95}) print_fill(fill, snapshot);
 }

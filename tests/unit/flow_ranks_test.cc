@@ -29,7 +29,7 @@ class OneBucket {
     ServiceNumber service = kTcpService;
   };
 
-  explicit OneBucket(std::initializer_list<Resident> residents) {
+  OneBucket(std::initializer_list<Resident> residents) {
     for (Service& service : snapshot.services) service.embryonic_share = 1.0;
     for (const Resident& resident : residents)
       hashes_.push_back(add(resident.service, resident.life, kNow - resident.idle));

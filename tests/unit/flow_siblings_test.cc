@@ -16,7 +16,6 @@ namespace {
 
 constexpr FlowTime kNow{400};
 constexpr FlowLife kProvenFlow{FlowState::established, FlowLife::kProven};
-constexpr FlowLife kEmbryonic{FlowState::embryonic, 0};
 
 /// One worker's share of all this.
 struct Side {
@@ -136,6 +135,7 @@ TEST_CASE("a reader never misses a flow that is always there, and never sees a t
   std::atomic<std::uint64_t> looks{0};
   std::atomic<std::uint64_t> faults{0};
   std::vector<std::thread> readers;
+  readers.reserve(2);
   for (int r = 0; r < 2; ++r)
     readers.emplace_back([&] {
       while (!stop.load(std::memory_order_relaxed))

@@ -173,7 +173,7 @@ class Twin {
 TEST_CASE("a flow table and a plain map agree over random operations") {
   // 190 buckets is no power of two; the flows that live at one time fill more than half of them, so
   // buckets overflow and entries are relocated.
-  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+  for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
     Twin twin(760, seed);
     for (int round = 0; round < 60; ++round) {
       for (int i = 0; i < 500; ++i) twin.step();

@@ -20,7 +20,7 @@ constexpr FlowLife kProvenFlow{FlowState::established, FlowLife::kProven};
 
 TEST_CASE("every capacity works, and an entry's other bucket leads back to the first") {
   const Snapshot snapshot = two_services();
-  for (const std::uint64_t capacity : {1, 4, 5, 12, 100, 1000, 4096, 4100}) {
+  for (const std::uint64_t capacity : {1U, 4U, 5U, 12U, 100U, 1000U, 4096U, 4100U}) {
     CAPTURE(capacity);
     FlowCounts counts;
     FlowTable table(capacity, -1, counts);

@@ -100,8 +100,8 @@ class Client {
 class ServerUnderTest {
  public:
   ServerUnderTest() {
-    auto listening =
-        Server::listen(loop_, path(), [this](const Request& request, std::shared_ptr<Reply> reply) {
+    auto listening = Server::listen(
+        loop_, path(), [this](const Request& request, const std::shared_ptr<Reply>& reply) {
           if (request.command == "echo") reply->result(request.arguments);
           if (request.command == "fail") reply->error({.message = "no", .code = "refused"});
           if (request.command == "hold") held_.push_back(reply);
@@ -140,7 +140,7 @@ TEST_CASE(
   const auto path = folder.file("deep/er/holdfast.sock");
   Loop loop;
   {
-    auto server = Server::listen(loop, path, [](const Request&, std::shared_ptr<Reply>) {});
+    auto server = Server::listen(loop, path, [](const Request&, const std::shared_ptr<Reply>&) {});
     REQUIRE(server);
     struct stat info {};
     REQUIRE(stat(path.c_str(), &info) == 0);
@@ -160,7 +160,7 @@ TEST_CASE("a dead daemon's socket is replaced, a live daemon's is refused") {
     REQUIRE(bind(dead.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
   }
   Loop loop;
-  const auto nothing = [](const Request&, std::shared_ptr<Reply>) {};
+  const auto nothing = [](const Request&, const std::shared_ptr<Reply>&) {};
   auto first = Server::listen(loop, path, nothing);
   REQUIRE(first);
   auto second = Server::listen(loop, path, nothing);
@@ -174,7 +174,7 @@ TEST_CASE("a file in the socket's place is never removed") {
   const auto path = folder.file("holdfast.sock");
   std::ofstream(path) << "precious";
   Loop loop;
-  auto server = Server::listen(loop, path, [](const Request&, std::shared_ptr<Reply>) {});
+  auto server = Server::listen(loop, path, [](const Request&, const std::shared_ptr<Reply>&) {});
   REQUIRE_FALSE(server);
   CHECK(server.error().message.find("not a socket") != std::string::npos);
   CHECK(std::filesystem::file_size(path) == 8);
@@ -183,7 +183,7 @@ TEST_CASE("a file in the socket's place is never removed") {
 TEST_CASE("a socket path that the kernel can not hold is refused") {
   Loop loop;
   auto server = Server::listen(loop, "/tmp/" + std::string(120, 'x'),
-                               [](const Request&, std::shared_ptr<Reply>) {});
+                               [](const Request&, const std::shared_ptr<Reply>&) {});
   REQUIRE_FALSE(server);
   CHECK(server.error().message.find("107 bytes") != std::string::npos);
 }
@@ -332,8 +332,9 @@ TEST_CASE("a client that leaves is noticed by what it waits for") {
   TempFolder folder;
   Loop loop;
   std::shared_ptr<Reply> held;
-  auto server = Server::listen(loop, folder.file("s"),
-                               [&](const Request&, std::shared_ptr<Reply> reply) { held = reply; });
+  auto server =
+      Server::listen(loop, folder.file("s"),
+                     [&](const Request&, const std::shared_ptr<Reply>& reply) { held = reply; });
   REQUIRE(server);
   {
     Client client(folder.file("s"));

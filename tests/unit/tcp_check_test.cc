@@ -120,6 +120,7 @@ TEST_CASE("many checks run at once") {
   Loop loop;
   std::size_t passed = 0;
   std::vector<std::unique_ptr<RunningCheck>> running;
+  running.reserve(200);
   for (int i = 0; i < 200; ++i) {
     running.push_back(start_tcp_check(
         loop, listener.target, CheckConfig{},
