@@ -62,6 +62,12 @@ class CatchReports(unittest.TestCase):
         self.assertEqual(detail, "tests/x.cc:9: CHECK( one == two )  in: a part\n"
                                  "  was: 1 == 2\n  note: seed 7")
 
+    def test_a_test_that_could_not_run_is_skipped_with_catch2_2_too(self):
+        case = PASSED.replace("<Overall", "<Warning> skipped: no captures </Warning><Overall", 1)
+        found = catch.parse(f"<Catch>{case}</Catch>")
+        self.assertEqual([(outcome, why) for _, outcome, why, _ in found],
+                         [("skipped", "no captures")])
+
     def test_a_report_that_is_cut_off_yields_what_is_whole(self):
         whole = f"<Catch>{PASSED}{FAILED}"
         for cut in range(len(whole)):
@@ -140,6 +146,25 @@ class PythonFiles(unittest.TestCase):
                 def test_one(self): pass
             """)
         self.assertEqual([outcome for _, outcome in found], ["failed"])
+
+    def test_a_class_or_file_that_skips_itself_counts_each_of_its_tests(self):
+        found = self.outcomes("""
+            class A(unittest.TestCase):
+                @classmethod
+                def setUpClass(cls): raise unittest.SkipTest("no lab")
+                def test_one(self): pass
+                def test_two(self): pass
+            class B(unittest.TestCase):
+                def test_three(self): pass
+            """)
+        self.assertEqual([outcome for _, outcome in found], ["skipped", "skipped", "passed"])
+        found = self.outcomes("""
+            def setUpModule(): raise unittest.SkipTest("no lab")
+            class A(unittest.TestCase):
+                def test_one(self): pass
+                def test_two(self): pass
+            """)
+        self.assertEqual([outcome for _, outcome in found], ["skipped", "skipped"])
 
     def test_a_file_that_can_not_be_imported_fails(self):
         self.assertEqual([outcome for _, outcome in self.outcomes("import no_such_module")],

@@ -5,6 +5,7 @@ crash costs only the test that it happened in."""
 
 import json
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -71,9 +72,10 @@ def _rerun(file: str, test: str | None, env: dict[str, str]) -> str:
 class _Writer(unittest.TestResult):
     """Writes each test's outcome as it is known; of several failures in a test the first counts."""
 
-    def __init__(self, out) -> None:
+    def __init__(self, out, names: list[str]) -> None:
         super().__init__()
         self._out = out
+        self._waiting = names  # of tests that have not begun
         self._outcome = "passed"
         self._details: list[str] = []
 
@@ -83,6 +85,7 @@ class _Writer(unittest.TestResult):
     def startTest(self, test) -> None:
         super().startTest(test)
         self._outcome, self._details = "passed", []
+        self._waiting.remove(_name(test))
         self.write(begun=_name(test))
 
     def stopTest(self, test) -> None:
@@ -94,8 +97,16 @@ class _Writer(unittest.TestResult):
         self._details.append(label + "".join(traceback.format_exception(*error)))
 
     def _outside(self, test, outcome: str, detail: str) -> None:
-        """setUpClass or setUpModule failed or skipped: there is no start and stop."""
-        self.write(test=str(test), outcome=outcome, detail=detail)
+        """setUpClass or setUpModule failed or skipped: there is no start and stop. A skip is one of
+        each test that does not begin because of it."""
+        skipped = re.fullmatch(r"setUp(Class|Module) \((.*)\)", str(test))
+        names = [str(test)]
+        if outcome == "skipped" and skipped:
+            whose = skipped[2].rsplit(".", 1)[-1] + "." if skipped[1] == "Class" else ""
+            names = [name for name in self._waiting if name.startswith(whose)]
+            self._waiting = [name for name in self._waiting if name not in names]
+        for name in names:
+            self.write(test=name, outcome=outcome, detail=detail)
 
     def addError(self, test, err) -> None:
         super().addError(test, err)
@@ -156,7 +167,7 @@ def main(file: str, out: str, title: str, pattern: str, mode: str = "") -> int:
             print(f"{title}: {_name(test)}")
         return 0
     with open(out, "w", encoding="utf-8") as stream:
-        writer = _Writer(stream)
+        writer = _Writer(stream, [_name(test) for test in _selected(chosen, title, None)])
         chosen.run(writer)
         writer.write(finished=True)
     return 0 if writer.wasSuccessful() else 1
