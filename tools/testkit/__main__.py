@@ -58,8 +58,7 @@ class Run:
         # sanitizers only.
         release = builds.RELEASE if self.full or self.pattern else builds.E2E
         if self.special is None and self.build(release):
-            if release is builds.RELEASE:
-                self.programs(release, "", env=captures())
+            self.programs(release, "", env=captures())
             # End-to-end tests mostly wait; two cores build the next programs meanwhile.
             with concurrent.futures.ThreadPoolExecutor(1) as behind:
                 ahead = behind.submit(self.build_ahead)
