@@ -61,9 +61,11 @@ void WorkerThread::run() {
   snapshots_.online();
   while (!stop_.load(std::memory_order_relaxed)) {
     const Instant now = clock.now();
-    const unsigned received = worker_.poll_once(snapshots_.read(), now);
+    const Snapshot& snapshot = snapshots_.read();
+    const unsigned received = worker_.poll_once(snapshot, now);
     polls_.add();
     heartbeat_.add();
+    generation_.set(snapshot.generation);
     if (received > 0) {
       empty_polls = 0;
       idle_.reset();
@@ -90,7 +92,8 @@ WorkerStats WorkerThread::read_stats() const {
           .flows = flows_.table_counters(),
           .polls = polls_.read(),
           .sleeps = sleeps_.read(),
-          .heartbeat = heartbeat_.read()};
+          .heartbeat = heartbeat_.read(),
+          .snapshot_generation = generation_.read()};
 }
 
 }  // namespace holdfast

@@ -63,6 +63,7 @@ class WorkerThread {
   Counter polls_;                  // worker writes, any thread reads
   Counter sleeps_;                 // the same
   Counter heartbeat_;              // the same
+  Counter generation_;             // the same: of the snapshot of the last poll
   std::atomic<bool> stop_{false};  // control writes, the worker reads
   bool started_ = false;           // control only
 };

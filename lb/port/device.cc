@@ -169,6 +169,9 @@ std::uint16_t Device::mtu() const {
 }
 
 void Device::add_stats(PortStats& stats) const {
+  rte_eth_link link{};
+  if (rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP)
+    stats.up = true;
   rte_eth_stats counted{};
   if (rte_eth_stats_get(id_, &counted) != 0) return;
   stats.received += counted.ipackets;

@@ -43,7 +43,7 @@ class Device {
   [[nodiscard]] MacAddress mac() const;
   /// IP MTU, bytes.
   [[nodiscard]] std::uint16_t mtu() const;
-  /// Adds this device's counters to `stats`.
+  /// Adds this device's counters to `stats`; a port is up when one of its devices is.
   void add_stats(PortStats& stats) const;
 
  private:

@@ -87,6 +87,14 @@ Result<KernelInterface> read_interface(const std::string& name) {
   return result;
 }
 
+bool has_carrier(const std::string& name) {
+  if (name.size() >= IFNAMSIZ) return false;
+  const UniqueFd descriptor(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request = request_for(name);
+  if (::ioctl(descriptor.get(), SIOCGIFFLAGS, &request) != 0) return false;
+  return (request.ifr_flags & IFF_UP) != 0 && (request.ifr_flags & IFF_RUNNING) != 0;
+}
+
 Result<void> check_for_af_xdp(const KernelInterface& interface, unsigned queues) {
   if (!interface.up)
     return fail(fmt::format("interface {0} is down: `ip link set {0} up`", interface.name));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel knows of a network interface, and whether AF_XDP can work on it. Control thread,
-// at start; asks by ioctl, so it sees this process's network namespace whatever /sys shows.
+// What the kernel knows of a network interface, and whether AF_XDP can work on it. Control thread;
+// asks by ioctl, so it sees this process's network namespace whatever /sys shows.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,9 @@ struct KernelInterface {
 
 /// Error: there is no such interface here.
 [[nodiscard]] Result<KernelInterface> read_interface(const std::string& name);
+
+/// Whether the interface is there, administratively up, and has a link.
+[[nodiscard]] bool has_carrier(const std::string& name);
 
 /// The largest IP MTU of an AF_XDP port, in bytes: a frame with two VLAN tags must fit a buffer of
 /// one page beside the headers that DPDK and the kernel keep in front of it.

@@ -167,6 +167,11 @@ std::vector<PortStats> Ports::read_stats() const {
   for (std::size_t i = 0; i < result.size(); ++i) result[i].name = descriptions_[i].name;
   for (std::size_t i = 0; i < devices_.size(); ++i)
     devices_[i].add_stats(result[plan_.devices[i].port]);
+  // AF_XDP devices are up whatever becomes of the link below them.
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const auto& interface = descriptions_[i].interface;
+    if (!interface.empty()) result[i].up = has_carrier(interface);
+  }
   return result;
 }
 

@@ -86,12 +86,14 @@ struct WorkerStats {
   FlowTableCounters flows{};
   std::uint64_t polls = 0;
   std::uint64_t sleeps = 0;
-  std::uint64_t heartbeat = 0;  // moves at least ten times a second in a live worker
+  std::uint64_t heartbeat = 0;            // moves at least ten times a second in a live worker
+  std::uint64_t snapshot_generation = 0;  // that it worked with last; 0: it has not begun
 };
 
 /// One port as the device reports it.
 struct PortStats {
   std::string name;
+  bool up = false;  // the link, as the kernel or the device says
   std::uint64_t received = 0;
   std::uint64_t transmitted = 0;
   std::uint64_t missed = 0;
