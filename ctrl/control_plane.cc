@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kReclaim{1};
 constexpr std::chrono::seconds kSample{1};
+constexpr std::chrono::milliseconds kFirstSamples{50};  // until the data plane is ready
 
 /// Backends whose next hops the kernel must be asked for.
 std::set<IpAddress> routed_backends(const Config& config) {
@@ -34,7 +35,8 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(Config config, HashSee
                                                           SnapshotSink& sink,
                                                           const StatsSource& stats,
                                                           const FlowQueries& flows,
-                                                          std::vector<PortDescription> ports) {
+                                                          std::vector<PortDescription> ports,
+                                                          const SpeakerFactory& make_speaker) {
   std::unique_ptr<ControlPlane> control(
       new ControlPlane(std::move(config), seed, sink, stats, flows, std::move(ports)));
   auto& self = *control;
@@ -63,6 +65,14 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(Config config, HashSee
       EventKind::daemon, "holdfastd",
       fmt::format("version " HOLDFAST_VERSION " starts, site {}",
                   self.config_->site.name.empty() ? "without a name" : self.config_->site.name));
+  if (const auto& bgp = self.config_->bgp; bgp && make_speaker) {
+    self.announce_ =
+        std::make_unique<AnnounceShell>(self.loop_, make_speaker(self.loop_, bgp->gobgp),
+                                        "gobgpd at " + bgp->gobgp, self.events_, [&self] {
+                                          if (self.stop_order_.step() != StopOrder::Step::serving)
+                                            self.follow_stop_order(false);
+                                        });
+  }
   self.publish(reconcile(*self.config_, self.seed_, self.state_, *self.memory_, boot_now()));
   return control;
 }
@@ -77,6 +87,7 @@ ControlPlane::ControlPlane(Config config, HashSeed seed, SnapshotSink& sink,
       flows_(flows),
       started_(boot_now()),
       memory_(std::make_shared<const ReconcileMemory>()),
+      stop_order_(config_->control.linger),
       helper_(std::make_unique<HelperThread>()) {
   state_.ports = std::move(ports);
   loop_.call_every(kReclaim, "freeing old snapshots", [this] { sink_.reclaim(); });
@@ -91,6 +102,7 @@ void ControlPlane::run() {
       loop_, *config_,
       [this](const MembershipKey& key, const CheckOutcome& outcome) { on_check(key, outcome); });
   sample_stats();
+  look_at_data_plane();
   loop_.run();
   checker_.reset();
 }
@@ -149,6 +161,7 @@ void ControlPlane::publish(Reconciled built) {
       changed();
     });
   }
+  announce();
   for (auto& callback : std::exchange(waiting_for_this_, {})) callback();
 }
 
@@ -171,6 +184,72 @@ void ControlPlane::sample_stats() {
                   Severity::error);
     }
   }
+  if (auto trouble = holdfast::data_plane_trouble(reading, pulse_);
+      trouble != data_plane_trouble_) {
+    events_.add(EventKind::daemon, "data plane",
+                trouble.empty() ? "ready" : "not ready: " + trouble,
+                trouble.empty() ? Severity::info : Severity::error);
+    data_plane_trouble_ = std::move(trouble);
+  }
+  announce();
+}
+
+void ControlPlane::look_at_data_plane() {
+  if (data_plane_trouble_.empty() || stop_order_.step() != StopOrder::Step::serving) return;
+  loop_.call_after(kFirstSamples, "is the data plane ready", [this] {
+    sample_stats();
+    if (boot_now() - started_ < kStarting) look_at_data_plane();
+  });
+}
+
+WantedVips ControlPlane::wanted() const {
+  auto phase = AnnouncePhase::serving;
+  if (stop_order_.step() != StopOrder::Step::serving) {
+    phase = stop_order_.phase();
+  } else if (boot_now() - started_ < kStarting) {
+    phase = AnnouncePhase::starting;
+  }
+  return wanted_vips(*config_, published_.pools, data_plane_trouble_, phase);
+}
+
+const Announcer* ControlPlane::announcer() const {
+  return announce_ == nullptr ? nullptr : &announce_->announcer();
+}
+
+std::string ControlPlane::stopping() const { return stop_order_.text(boot_now()); }
+
+void ControlPlane::announce() {
+  if (announce_ != nullptr) announce_->want(wanted());
+}
+
+void ControlPlane::stop_in_order() {
+  events_.add(EventKind::daemon, "holdfastd", "stops");
+  follow_stop_order(true);
+}
+
+void ControlPlane::follow_stop_order(bool signal) {
+  const auto now = boot_now();
+  const auto before = stop_order_.step();
+  if (signal) stop_order_.request(now);
+  stop_order_.update(announce_ != nullptr && announcer()->anything_announced(),
+                     announce_ != nullptr && announcer()->link().up(), now);
+  loop_.cancel(std::exchange(stop_timer_, 0));
+  if (const auto deadline = stop_order_.deadline()) {
+    stop_timer_ = loop_.call_at(*deadline, "stopping", [this] {
+      stop_timer_ = 0;
+      follow_stop_order(false);
+    });
+  }
+  const auto step = stop_order_.step();
+  if (step != before) {
+    if (before == StopOrder::Step::withdrawing && stop_order_.not_withdrawn())
+      events_.add(EventKind::announcement, "all VIPs",
+                  "the withdrawal is not confirmed: routers may go on sending here",
+                  Severity::error);
+    events_.add(EventKind::daemon, "holdfastd", "stopping: " + stop_order_.text(now));
+    announce();
+  }
+  if (step == StopOrder::Step::done) loop_.stop();
 }
 
 void ControlPlane::drain(std::span<const MembershipKey> memberships,

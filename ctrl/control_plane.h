@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control plane of one daemon: it owns the loop, the state of all backends, the checks, the
 // next hops and the CLI's socket, and publishes a snapshot whenever something that workers must
-// know changed. Built by the program's main before workers start; run() is the control thread. All
-// methods are for that thread, except stop().
+// know changed. With [bgp] it has the VIPs announced, and stops in an order that loses no packet.
+// Built by the program's main before workers start; run() is the control thread. All methods are
+// for that thread, except stop().
 #pragma once
 
 #include <chrono>
@@ -14,6 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "ctrl/announce/announce_shell.h"
+#include "ctrl/announce/speaker.h"
+#include "ctrl/announce/stop_order.h"
+#include "ctrl/announce/wanted.h"
 #include "ctrl/check/checker.h"
 #include "ctrl/drop_rates.h"
 #include "ctrl/events.h"
@@ -34,13 +39,22 @@ class ControlPlane {
  public:
   /// Changes within this time become one snapshot.
   static constexpr std::chrono::milliseconds kCoalesce{10};
+  /// For this long after the start, routes that an earlier run left in the speaker may stay while
+  /// workers begin and first checks run.
+  static constexpr std::chrono::seconds kStarting{5};
+
+  /// Connects to the BGP speaker at a target in gRPC's notation.
+  using SpeakerFactory =
+      std::function<std::unique_ptr<BgpSpeaker>(Loop& loop, const std::string& target)>;
 
   /// Listens on the CLI's socket, reads routes and neighbours once, and publishes the first
   /// snapshot, all before it returns: call it before workers start. `ports` in the order of the
-  /// config. `sink`, `stats` and `flows` must outlive the control plane. Refuses with one sentence.
+  /// config. `sink`, `stats` and `flows` must outlive the control plane. `make_speaker` is called
+  /// once if there is a [bgp]; without a speaker nothing is announced. Refuses with one sentence.
   [[nodiscard]] static Result<std::unique_ptr<ControlPlane>> start(
       Config config, HashSeed seed, SnapshotSink& sink, const StatsSource& stats,
-      const FlowQueries& flows, std::vector<PortDescription> ports);
+      const FlowQueries& flows, std::vector<PortDescription> ports,
+      const SpeakerFactory& make_speaker = {});
   /// Requires: run() has returned, or was never called.
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
@@ -48,7 +62,10 @@ class ControlPlane {
 
   /// The control thread's work until stop().
   void run();
-  /// Ends run(). Any thread; safe in a signal handler.
+  /// Ends run() in the order of StopOrder: with VIPs announced this takes a while. A second call
+  /// skips the waits.
+  void stop_in_order();
+  /// Ends run() now. Any thread; safe in a signal handler.
   void stop() { loop_.stop(); }
 
   // What commands see and do.
@@ -70,6 +87,14 @@ class ControlPlane {
   [[nodiscard]] Instant started() const { return started_; }
   [[nodiscard]] Loop& loop() { return loop_; }
   [[nodiscard]] Events& events() { return events_; }
+  /// Which VIPs are to be announced, and why not.
+  [[nodiscard]] WantedVips wanted() const;
+  /// Null: there is no [bgp].
+  [[nodiscard]] const Announcer* announcer() const;
+  /// Why the data plane can not forward; empty: it can.
+  [[nodiscard]] const std::string& data_plane_trouble() const { return data_plane_trouble_; }
+  /// What a daemon that stops is doing; empty: it does not stop.
+  [[nodiscard]] std::string stopping() const;
 
   /// Starts the drain of each, or changes the deadline of one that runs. `published` is called when
   /// the workers have got it: from then on no new flow goes there.
@@ -91,6 +116,9 @@ class ControlPlane {
   void publish(Reconciled built);
   void on_check(const MembershipKey& key, const CheckOutcome& outcome);
   void sample_stats();
+  void look_at_data_plane();
+  void announce();
+  void follow_stop_order(bool signal);
   [[nodiscard]] const BackendConfig* configured(const MembershipKey& key) const;
   [[nodiscard]] std::string subject_of(const MembershipKey& key) const;
 
@@ -108,6 +136,8 @@ class ControlPlane {
   Published published_;
   DropRates drop_rates_;
   WorkerPulse pulse_;
+  std::string data_plane_trouble_ = "the workers have not begun";  // empty: ready
+  StopOrder stop_order_;
 
   Loop::TimerId build_timer_ = 0;                   // a build is due: something changed
   Loop::TimerId deadline_timer_ = 0;                // reconcile's own next deadline
@@ -118,6 +148,8 @@ class ControlPlane {
   std::unique_ptr<NextHopWatch> next_hops_;
   std::unique_ptr<Checker> checker_;
   std::unique_ptr<Server> server_;
+  std::unique_ptr<AnnounceShell> announce_;
+  Loop::TimerId stop_timer_ = 0;          // the stop order's deadline
   std::unique_ptr<HelperThread> helper_;  // last: it ends before what its work refers to
 };
 

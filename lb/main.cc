@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -90,10 +91,10 @@ void set_up_log(const std::string& level) {
   // Publishes the first snapshot, so that no worker ever sees none.
   auto control = ControlPlane::start(*config, *seed, **plane, **plane, **plane, (*plane)->ports());
   if (!control) return tl::unexpected(control.error());
-  Loop& loop = (*control)->loop();
-  loop.watch(signals.get(), EPOLLIN, "signals", [&loop](std::uint32_t) {
-    spdlog::info("stopping");
-    loop.stop();
+  (*control)->loop().watch(signals.get(), EPOLLIN, "signals", [&](std::uint32_t) {
+    signalfd_siginfo signal{};
+    while (::read(signals.get(), &signal, sizeof signal) == sizeof signal)
+      (*control)->stop_in_order();
   });
   if (const auto started = (*plane)->start(); !started) return started;
   spdlog::info("running: {} worker(s), {} port(s), {} VIP(s)", config->dataplane.workers,

@@ -5,11 +5,19 @@
 // find somebody on any machine. Prints "ready", and each published snapshot as JSON. Input lines:
 //   active NUMBER COUNT | embryonic NUMBER COUNT | new NUMBER COUNT    of backend NUMBER
 //   drop REASON-INDEX COUNT | received COUNT | forwarded COUNT         of worker 0
-//   heartbeat on|off
+//   heartbeat on|off | port up|down
+//   bgp kill|start|freeze|thaw                    the fake BGP speaker, if there is a [bgp]
+//   bgp ignore|heed                               adds that are said to be done
+//   bgp down|up                                   its session with 192.0.2.1
+// Each change of the speaker's RIB is printed as {"rib": ["ADDRESS HEXADECIMAL-COMMUNITIES...",
+// ...]}.
 #include <fmt/format.h>
 #include <net/if.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <array>
 #include <csignal>
@@ -23,6 +31,7 @@
 #include "ctrl/control_plane.h"
 #include "lb/flow/flow_context.h"
 #include "lb/flow/lookup.h"
+#include "tests/dsl/fake_speaker.h"
 
 namespace holdfast {
 namespace {
@@ -75,7 +84,8 @@ class FakeStats : public StatsSource {
  public:
   FakeStats() {
     stats_.workers.push_back({.worker = 0, .cpu = 1});
-    stats_.ports.push_back({.name = "p0"});
+    stats_.ports.push_back({.name = "p0", .up = true});
+    stats_.workers[0].snapshot_generation = 1;
     stats_.steering.push_back({.port = "p0", .to_workers = 7, .to_kernel = 3});
     stats_.backends.resize(16);
     stats_.services.resize(16);
@@ -103,6 +113,7 @@ class FakeStats : public StatsSource {
     if (what == "received") packets.received = number;
     if (what == "forwarded") packets.forwarded = packets.transmitted = number;
     if (what == "heartbeat") beating_ = first == "on";
+    if (what == "port") stats_.ports[0].up = first == "up";
   }
 
  private:
@@ -142,9 +153,35 @@ void play_on_loopback(Config& config) {
   }
 }
 
-ControlPlane* running = nullptr;  // for the signal handler
+/// Control thread.
+void command_speaker(FakeSpeaker& speaker, const std::string& what) {
+  auto& model = speaker.model();
+  if (what == "kill") speaker.kill();
+  if (what == "start") speaker.start_again();
+  if (what == "freeze") model.life = SpeakerModel::Life::hung;
+  if (what == "thaw") model.life = SpeakerModel::Life::running;
+  if (what == "ignore" || what == "heed") model.ignores_adds = what == "ignore";
+  if (what == "down" || what == "up") speaker.establish(what == "up");
+}
+
+void print_rib(const SpeakerModel& model) {
+  Json rib = Json::array();
+  for (const auto& [vip, announcement] : model.rib) {
+    std::string text = vip.text();
+    for (const auto community : announcement.communities) text += fmt::format(" {:08x}", community);
+    rib.push_back(std::move(text));
+  }
+  std::cout << to_line({{"rib", std::move(rib)}}) << std::endl;
+}
 
 int run(const std::string& path) {
+  // Before the first thread, so that none takes the signal.
+  sigset_t terminate;
+  sigemptyset(&terminate);
+  sigaddset(&terminate, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &terminate, nullptr);
+  const UniqueFd signals(::signalfd(-1, &terminate, SFD_CLOEXEC | SFD_NONBLOCK));
+
   auto parsed = parse_config(read_file(path), path);
   for (const auto& fault : parsed.faults) std::cerr << fault.text() << "\n";
   if (!parsed.ok()) return 1;
@@ -158,20 +195,39 @@ int run(const std::string& path) {
   FakeStats stats;
   const FakeFlows flows(sink);
   auto ports = describe(parsed.config);
+  FakeSpeaker* speaker = nullptr;
   auto control =
-      ControlPlane::start(std::move(parsed.config), *seed, sink, stats, flows, std::move(ports));
+      ControlPlane::start(std::move(parsed.config), *seed, sink, stats, flows, std::move(ports),
+                          [&speaker](Loop& loop, const std::string&) {
+                            auto made = std::make_unique<FakeSpeaker>(loop, print_rib);
+                            made->model().connect({.address = *IpAddress::parse("192.0.2.1"),
+                                                   .as = 64513,
+                                                   .established = true,
+                                                   .ipv4 = true,
+                                                   .ipv6 = true});
+                            speaker = made.get();
+                            return made;
+                          });
   if (!control) {
     std::cerr << control.error().text() << "\n";
     return 1;
   }
-  running = control->get();
-  std::signal(SIGTERM, [](int) { running->stop(); });
+  (*control)->loop().watch(signals.get(), EPOLLIN, "signals", [&](std::uint32_t) {
+    signalfd_siginfo signal{};
+    while (::read(signals.get(), &signal, sizeof signal) == sizeof signal)
+      (*control)->stop_in_order();
+  });
   std::thread input([&] {
     std::string line;
-    while (std::getline(std::cin, line)) stats.take(line);
+    while (std::getline(std::cin, line)) {
+      stats.take(line);
+      if (line.starts_with("bgp ") && speaker != nullptr)
+        (*control)->loop().post(
+            [speaker, what = line.substr(4)] { command_speaker(*speaker, what); });
+    }
   });
   std::cout << "ready" << std::endl;
-  running->run();
+  (*control)->run();
   control->reset();
   input.detach();  // it sits in getline until the test closes its end
   std::quick_exit(0);

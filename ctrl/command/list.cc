@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of all commands: a new one is a line here and a function in the file of its family.
 #include "ctrl/command/backend.h"
+#include "ctrl/command/bgp.h"
 #include "ctrl/command/check.h"
 #include "ctrl/command/command.h"
 #include "ctrl/command/config.h"
@@ -14,10 +15,11 @@ namespace holdfast {
 
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> kAll{
-      status_command(),        service_list_command(),   pool_show_command(),
-      backend_drain_command(), backend_enable_command(), backend_weight_command(),
-      lookup_command(),        events_command(),         stats_command(),
-      drops_command(),         config_show_command(),    check_command(),
+      status_command(),         vip_list_command(),      service_list_command(),
+      pool_show_command(),      backend_drain_command(), backend_enable_command(),
+      backend_weight_command(), lookup_command(),        bgp_command(),
+      events_command(),         stats_command(),         drops_command(),
+      config_show_command(),    check_command(),
   };
   return kAll;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "ctrl/command/bgp.h"
 #include "ctrl/command/common.h"
 #include "ctrl/command/table.h"
 #include "ctrl/control_plane.h"
@@ -47,10 +48,15 @@ void run(ControlPlane& control, const Json& /*arguments*/, const std::shared_ptr
                  {"snapshot_age_seconds", seconds_since(published.at)},
                  {"seed_fingerprint", seed_fingerprint(control.seed())},
                  {"slow_callbacks", control.loop().slow_callbacks()},
+                 {"not_ready", control.data_plane_trouble()},
+                 {"stopping", control.stopping()},
+                 {"bgp", bgp_summary(control)},
                  {"pools", std::move(pools)}});
 }
 
 std::string render(const Json& result) {
+  const auto bgp = result.find("bgp");
+  const Json summary = bgp == result.end() ? Json(nullptr) : *bgp;
   std::string text = named_values({
       {"site", text_at(result, "site")},
       {"version", text_at(result, "version")},
@@ -65,7 +71,13 @@ std::string render(const Json& result) {
        fmt::format("generation {}, published {} ago", number_at(result, "snapshot_generation"),
                    duration_text(real_at(result, "snapshot_age_seconds")))},
       {"hash seed", "fingerprint " + text_at(result, "seed_fingerprint")},
+      {"BGP", bgp_summary_text(summary)},
   });
+  if (const auto stopping = text_at(result, "stopping"); !stopping.empty())
+    text += "stopping: " + stopping + "\n";
+  if (const auto trouble = text_at(result, "not_ready"); !trouble.empty())
+    text += "ALARM: the data plane is not ready: " + trouble + "\n";
+  if (summary.is_object()) text += alarm_lines(summary);
   if (const auto slow = number_at(result, "slow_callbacks"); slow > 0) {
     text +=
         fmt::format("the control loop was held for more than 50 ms {} times (see the log)\n", slow);

@@ -94,13 +94,13 @@ class Listener:
 class Daemon:
     """control_under_test with its folder."""
 
-    def __init__(self, port):
+    def __init__(self, port, config=CONFIG):
         self.folder = tempfile.TemporaryDirectory(prefix="holdfast-cli-")
         self.path = Path(self.folder.name)
         self.socket = str(self.path / "run" / "holdfast.sock")
         (self.path / "seed").write_text("00112233445566ff\n")
         self.config = self.path / "holdfast.toml"
-        self.config.write_text(CONFIG.format(socket=self.socket, port=port))
+        self.config.write_text(config.format(socket=self.socket, port=port))
         self.log = (self.path / "log").open("w+")
         self.process = subprocess.Popen(
             [CONTROL, self.config], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
