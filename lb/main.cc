@@ -16,6 +16,7 @@
 #include <string>
 #include <system_error>
 
+#include "ctrl/announce/gobgp_speaker.h"
 #include "ctrl/control_plane.h"
 #include "lb/data_plane.h"
 #include "lib/base/printable.h"
@@ -89,7 +90,8 @@ void set_up_log(const std::string& level) {
   auto plane = DataPlane::open(*config);
   if (!plane) return tl::unexpected(plane.error());
   // Publishes the first snapshot, so that no worker ever sees none.
-  auto control = ControlPlane::start(*config, *seed, **plane, **plane, **plane, (*plane)->ports());
+  auto control = ControlPlane::start(*config, *seed, **plane, **plane, **plane, (*plane)->ports(),
+                                     make_gobgp_speaker);
   if (!control) return tl::unexpected(control.error());
   (*control)->loop().watch(signals.get(), EPOLLIN, "signals", [&](std::uint32_t) {
     signalfd_siginfo signal{};
