@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from labkit import claims  # noqa: E402
+from labkit import claims, takeover_claims  # noqa: E402
 
 
 def requests(count=300, failed=0, backends=None):
@@ -87,15 +87,40 @@ def good_figures() -> dict:
     }
 
 
-def failed_claims(path: tuple, value) -> list[str]:
+def good_takeover() -> dict:
+    return {
+        "joined": both(lambda: {"announced_seconds": 1.5, "route_seconds": 0.001}),
+        "back": both(lambda: {"announced_seconds": 1.5, "route_seconds": 0.001}),
+        "digests": {"lb1": {"web": "0123", "web6": "4567"}, "lb2": {"web": "0123", "web6": "4567"}},
+        "forwarded_by_second": 500,
+        "stopped": {
+            "exit_status": 0,
+            "ended_seconds": 5.2,
+            "families": both(
+                lambda: {
+                    "turned_away": 0.01,
+                    "withdrawn": 2.02,
+                    "last_late_request": 5.1,
+                    "late_requests": 80,
+                    "late_failed_before": 0,
+                }
+            ),
+        },
+        "active_flows_of_second": 61,
+        "requests": both(requests),
+        "streams": both(streams),
+    }
+
+
+def failed_claims(path: tuple, value, good=good_figures, judge=claims.judge) -> list[str]:
     """The claims that fail when one figure of the good ones is another."""
-    figures = copy.deepcopy(good_figures())
+    figures = copy.deepcopy(good())
     place = figures
     for key in path[:-1]:
         place = place[key]
     assert path[-1] in place, path
     place[path[-1]] = value
-    return [claim.text for claim in claims.judge(figures) if not claim.passed]
+    return [claim.text for claim in judge(figures) if not claim.passed]
 
 
 class Claims(unittest.TestCase):
@@ -139,6 +164,42 @@ class Claims(unittest.TestCase):
                 failed = failed_claims(path, value)
                 self.assertEqual(len(failed), 1, failed)
                 self.assertIn(claim, failed[0])
+
+
+class Takeover(unittest.TestCase):
+    def test_good_figures_pass(self):
+        judged = takeover_claims.judge(good_takeover())
+        self.assertEqual([claim.text for claim in judged if not claim.passed], [])
+        self.assertGreater(len(judged), 5)
+
+    def test_each_fault_fails_one_claim(self):
+        v4, v6 = ("stopped", "families", "IPv4"), ("stopped", "families", "IPv6")
+        for path, value, claim in (
+            (("joined", "IPv6", "announced_seconds"), 20.0, "lb2 announces the VIPs"),
+            (("back", "IPv4", "route_seconds"), 20.0, "lb1 announces the VIPs"),
+            (("digests", "lb2", "web6"), "89ab", "place flows alike"),
+            (("forwarded_by_second",), 0, "place flows alike"),
+            ((*v4, "turned_away"), None, "in order over IPv4"),
+            ((*v4, "withdrawn"), None, "in order over IPv4"),
+            ((*v4, "withdrawn"), 0.02, "in order over IPv4"),  # no time to turn away
+            ((*v4, "withdrawn"), 5.0, "in order over IPv4"),  # and then no packet forwarded
+            ((*v6, "last_late_request"), 2.1, "in order over IPv6"),
+            ((*v6, "last_late_request"), 9.0, "in order over IPv6"),  # it had ended by then
+            ((*v6, "late_failed_before"), 1, "in order over IPv6"),
+            (("streams", "IPv4"), streams() | {"broken": 1, "ended_well": 29}, "60 streams"),
+            (("streams", "IPv6", "ended_well"), 29, "60 streams"),
+            (("active_flows_of_second",), 30, "60 streams"),
+            (("requests", "IPv6"), requests(failed=1), "no request fails"),
+        ):
+            with self.subTest(figure=path, value=value):
+                failed = failed_claims(path, value, good_takeover, takeover_claims.judge)
+                self.assertEqual(len(failed), 1, failed)
+                self.assertIn(claim, failed[0])
+
+    def test_a_daemon_that_does_not_end_well_fails_the_order_of_both_families(self):
+        path = ("stopped", "exit_status")
+        failed = failed_claims(path, -9, good_takeover, takeover_claims.judge)
+        self.assertEqual(len(failed), 2, failed)
 
 
 if __name__ == "__main__":

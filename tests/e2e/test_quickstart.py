@@ -84,7 +84,7 @@ class Quickstart(unittest.TestCase):
         failed = [claim for claim in report["claims"] if not claim["passed"]]
         self.assertEqual((run.returncode, failed), (0, []), output)
         self.assertTrue(report["passed"])
-        self.assertGreater(len(report["claims"]), 15)
+        self.assertGreater(len(report["claims"]), 22)
         self.assertEqual(report["figures"]["requests"]["IPv6"]["requests"], 300)
         self.assertEqual(lab.exec("client", ["curl", "-sS", lab.topology.vip4]).stdout[0], "b")
         self.assertIn("eligible", lab.holdfast(["pool", "show", "web"]).stdout)

@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 
-from labkit import namespaces, state
+from labkit import namespaces, routing, state
 from labkit.errors import LabError
 from labkit.lab import DEFAULT_BUILD_DIR, Lab
 from labkit.topology import Topology
@@ -55,6 +55,9 @@ def _parse() -> argparse.Namespace:
     up = command("up", _up, "raise a lab; it stays until `down`")
     up.add_argument("--build-dir", default=DEFAULT_BUILD_DIR, help="where the programs are built")
     up.add_argument("--bare", action="store_true", help="without holdfastd and holdfast-agent")
+    up.add_argument(
+        "--static-routes", action="store_true", help="the router has static routes, without BGP"
+    )
     up.add_argument("--lbs", type=int, default=1, metavar="N", help="load balancers (1)")
     up.add_argument("--backends", type=int, default=3, metavar="N", help="backends (3)")
     up.add_argument("--queues", type=int, default=1, metavar="N", help="queues of each LB (1)")
@@ -76,6 +79,7 @@ def _up(arguments) -> None:
         arguments.name,
         build_dir=arguments.build_dir,
         bare=arguments.bare,
+        static_routes=arguments.static_routes or arguments.bare,
         lbs=arguments.lbs,
         backends=arguments.backends,
         queues=arguments.queues,
@@ -95,8 +99,13 @@ def print_hints(lab: Lab) -> None:
     if not lab.state.bare:
         print(f"  tools/lab exec{name} client curl -si http://{lab.topology.vip4}/")
         print(f"  tools/lab exec{name} client curl -si 'http://[{lab.topology.vip6}]/'")
-        for rest in (["status"], ["pool", "show", "web"], ["backend", "drain", "web/b1"]):
+        for rest in (["status"], ["pool", "show", "web"]):
             print(f"  {shlex.join(lab.holdfast_argv(rest))}")
+        for lb in lab.topology.lbs:  # each drains for itself
+            print(f"  {shlex.join(lab.holdfast_argv(['backend', 'drain', 'web/b1'], lb=lb.name))}")
+    if not lab.state.static_routes:
+        gobgp = shlex.join(routing.gobgp_argv(lab, "lb1", ["global", "rib"]))
+        print(f"  tools/lab exec{name} lb1 {gobgp}")
     print(f"  tools/lab exec{name} router birdc -s {lab.path('router', 'bird.ctl')} show route")
     print(f"  tools/lab down{name}")
 

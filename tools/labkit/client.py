@@ -12,6 +12,11 @@ from labkit.errors import LabError
 _PROGRAM = Path(__file__).with_name("traffic.py")
 
 
+def without_log(figures: dict) -> dict:
+    """The figures of requests without the log of each."""
+    return {name: value for name, value in figures.items() if name != "log"}
+
+
 class Running:
     """Traffic under way. `stop` or `result` ends it with its figures."""
 

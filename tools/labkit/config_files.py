@@ -7,6 +7,7 @@ from pathlib import Path
 from labkit import topology
 
 WEB_PORT = 80  # service `web`: backends by their IPv4 addresses
+LINGER_SECONDS = 3  # a balancer that stops forwards for so long after it withdrew the VIPs
 WEB6_PORT = 8080  # service `web6`: the same hosts by their IPv6 addresses
 
 
@@ -70,9 +71,12 @@ http {{
 """
 
 
-def holdfast(lab: topology.Topology, lb: topology.Host, seed_file: Path, socket: Path) -> str:
+def holdfast(
+    lab: topology.Topology, lb: topology.Host, seed_file: Path, socket: Path, gobgp: Path | None
+) -> str:
     """Two services on the same VIPs. Backends of `web` are reached through IPv4 tunnels, those of
-    `web6` through IPv6 ones: with VIPs of both families that is every mix of inner and outer."""
+    `web6` through IPv6 ones: with VIPs of both families that is every mix of inner and outer.
+    `gobgp`: the socket of the BGP speaker; without one nothing is announced."""
 
     def backends(address) -> str:
         return "\n".join(
@@ -95,8 +99,9 @@ tunnel_source_v6 = "{lb.v6}"
 
 [control]
 socket = "{socket}"
+linger = "{LINGER_SECONDS}s"
 
-[[vip]]
+{_bgp(lb, gobgp)}[[vip]]
 address = "{lab.vip4}"
 
 [[vip]]
@@ -140,4 +145,17 @@ interval = "500ms"
 timeout = "1s"
 rise = 2
 fall = 3
+"""
+
+
+def _bgp(lb: topology.Host, gobgp: Path | None) -> str:
+    if gobgp is None:
+        return ""
+    return f"""\
+[bgp]
+mode = "external"
+gobgp = "unix:{gobgp}"
+next_hop = "{lb.v4}"
+next_hop_v6 = "{lb.v6}"
+
 """

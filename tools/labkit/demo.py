@@ -10,7 +10,7 @@ import threading
 import time
 
 from labkit import claims, namespaces, services, topology
-from labkit.client import Client
+from labkit.client import Client, without_log
 from labkit.config_files import WEB6_PORT
 from labkit.errors import LabError
 
@@ -67,7 +67,7 @@ class _Demo:
     def _requests(self, count: int, port: int = 80) -> dict:
         done = {}
         for family, vip in self._vips.items():
-            figures = _without_log(self._client.gets(self._client.url(vip, port=port), count))
+            figures = without_log(self._client.gets(self._client.url(vip, port=port), count))
             tunnel = "through IPv6 tunnels" if port == WEB6_PORT else "through IPv4 tunnels"
             self._say(f"{count} requests over {family} {tunnel}: {claims.requests_text(figures)}")
             done[family] = figures
@@ -132,7 +132,7 @@ class _Demo:
             "streams_opened": opened,
             "streams": done_streams,
             "requests_meanwhile": {
-                family: _without_log(figures) for family, figures in done_requests.items()
+                family: without_log(figures) for family, figures in done_requests.items()
             },
             "drain": drain,
         }
@@ -196,7 +196,7 @@ class _Demo:
         seconds = round(time.monotonic() - begin, 3)
         done = {"state": self._backend()["state"], "seconds": seconds, "requests": {}}
         for family, vip in self._vips.items():
-            figures = _without_log(self._client.gets(self._client.url(vip), MIX_REQUESTS))
+            figures = without_log(self._client.gets(self._client.url(vip), MIX_REQUESTS))
             done["requests"][family] = figures
             text = claims.requests_text(figures)
             self._say(f"{self._drained} enabled again; {family}: {text}")
@@ -222,15 +222,11 @@ class _Demo:
         """What the balancer counted. Read again while a last packet is on its way: the counters
         are read one after the other."""
         for _ in range(10):
-            stats = json.loads(self._lab.holdfast(["stats", "--json"], lb=LB).stdout)
+            stats = self._lab.stats(lb=LB)
             if stats["identity"]["holds"]:
                 break
             time.sleep(0.2)
         return {name: stats[name] for name in ("packets", "identity", "flow_table")}
-
-
-def _without_log(figures: dict) -> dict:
-    return {name: value for name, value in figures.items() if name != "log"}
 
 
 def _cpu_seconds(inodes: set[int]) -> float:

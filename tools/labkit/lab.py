@@ -22,9 +22,10 @@ class Lab:
     name       part of all names outside the lab's namespaces; default: `hf`, or the next one free
     build_dir  where holdfastd, holdfast and holdfast-agent are
     bare       namespaces, BIRD and nginx only; the VIPs are then reached after `route_vips_to`
-    static_routes  the router has static routes to the balancers; else a gobgpd beside each balancer
-               announces the VIPs to it
+    static_routes  the router has static routes to the balancers; else holdfastd announces the VIPs
+               to it, by the gobgpd beside it. Default: as `bare`, where nothing would announce
     lbs, backends, queues  see Topology
+    running_lbs  of the balancers so many have a holdfastd at first; default: all
     purpose    who made it, for `tools/lab status`
 
     Not for several threads at once, `exec` and `popen` excepted.
@@ -36,17 +37,24 @@ class Lab:
         *,
         build_dir: Path | str = DEFAULT_BUILD_DIR,
         bare: bool = False,
-        static_routes: bool = True,
+        static_routes: bool | None = None,
         lbs: int = 1,
         backends: int = 3,
         queues: int = 1,
+        running_lbs: int | None = None,
         purpose: str = "a test",
     ):
-        self.topology = Topology(lb_count=lbs, backend_count=backends, lb_queues=queues)
+        self._static_routes = bare if static_routes is None else static_routes
+        self.topology = Topology(
+            lb_count=lbs,
+            backend_count=backends,
+            lb_queues=queues,
+            static_routes=self._static_routes,
+        )
         self._wanted_name = name and state.check_name(name)
         self._build_dir = Path(build_dir).resolve()
         self._bare = bare
-        self._static_routes = static_routes
+        self._running_lbs = running_lbs
         self._purpose = purpose
         self._state: state.State | None = None
         self.services: dict[str, services.Service] = {}  # "nginx@b1" -> what this process started
@@ -113,6 +121,9 @@ class Lab:
 
     def holdfast_socket(self, lb: str = "lb1") -> Path:
         return self.path(lb, "holdfast.sock")
+
+    def gobgp_socket(self, lb: str = "lb1") -> Path:
+        return self.path(lb, "gobgpd.sock")
 
     # Raising and removing.
 
@@ -185,10 +196,13 @@ class Lab:
         raising.mount_bpffs(self)
         for backend in self.topology.backends:
             services.attach_agent(self, backend)
-        for lb in self.topology.lbs:
-            self.start_holdfastd(lb.name)
-        for lb in self.topology.lbs:
-            self.wait_eligible(lb.name)
+        running = [lb.name for lb in self.topology.lbs[: self._running_lbs]]
+        for lb in running:
+            self.start_holdfastd(lb)
+        for lb in running:
+            self.wait_eligible(lb)
+        if not self._static_routes:
+            self.wait_routes(*running)
 
     # Running things in it.
 
@@ -257,7 +271,7 @@ class Lab:
         """Starts the BGP speaker beside `lb` and waits until its API answers."""
         host = self.topology.host(lb)
         speaker = routing.start_gobgpd(self, host)
-        socket = routing.gobgpd_socket(self, host)
+        socket = self.gobgp_socket(lb)
         services.wait_until(
             lambda: services.unix_socket_answers(socket), f"gobgpd on {lb} answers", [speaker]
         )
@@ -307,6 +321,10 @@ class Lab:
     def pool(self, name: str, *, lb: str = "lb1") -> dict:
         """`holdfast pool show NAME --json`."""
         return json.loads(self.holdfast(["pool", "show", name, "--json"], lb=lb).stdout)
+
+    def stats(self, *, lb: str = "lb1") -> dict:
+        """`holdfast stats --json`."""
+        return json.loads(self.holdfast(["stats", "--json"], lb=lb).stdout)
 
     def wait_eligible(self, lb: str = "lb1", timeout: float = 10.0) -> None:
         """Waits until every backend of every pool may receive new flows."""

@@ -144,12 +144,14 @@ def processes_in(inodes: set[int]) -> list[int]:
 
 
 def stop_processes(inodes: set[int], patience: float = 3.0) -> None:
-    """Ends every process in these namespaces: SIGTERM, and SIGKILL after `patience` seconds.
+    """Ends every process in these namespaces: SIGTERM, once more for holdfastd, which at the first
+    hands its traffic over in peace, and SIGKILL after `patience` seconds.
 
     A pidfd is opened first and the namespace looked at afterwards, so a pid that was given to
     another process meanwhile cannot be hit.
     """
-    for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 3.0)):
+    steps = ((signal.SIGTERM, 0.2), (signal.SIGTERM, patience), (signal.SIGKILL, 3.0))
+    for number, seconds in steps:
         handles = []
         for pid in processes_in(inodes):
             try:

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from labkit import claims, demo
+from labkit import claims, demo, takeover, takeover_claims
 from labkit.cli import print_hints
 from labkit.errors import LabError
 from labkit.lab import DEFAULT_BUILD_DIR, Lab
@@ -38,12 +38,14 @@ def _run(arguments) -> int:
     def say(text: str) -> None:
         print(f"[{time.time() - arguments.begun:6.1f} s] {text}", flush=True)
 
-    lab = Lab(build_dir=arguments.build_dir, purpose="tools/quickstart")
+    # The second balancer has no part in the drain; it joins later.
+    lab = Lab(build_dir=arguments.build_dir, lbs=2, running_lbs=1, purpose="tools/quickstart")
     say("raising the lab")
     with lab:
         say(f"lab {lab.name} is up")
         figures = demo.run(lab, say)
-        judged = claims.judge(figures)
+        figures["takeover"] = takeover.run(lab, say)
+        judged = [*claims.judge(figures), *takeover_claims.judge(figures["takeover"])]
         passed = all(claim.passed for claim in judged)
         report = {
             "passed": passed,

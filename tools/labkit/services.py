@@ -130,8 +130,9 @@ def write_holdfast_config(lab, lb: topology.Host) -> Path:
         with open(handle, "w") as file:
             file.write(secrets.token_hex(8) + "\n")
     config = lab.path(lb.name) / "holdfast.toml"
+    gobgp = None if lab.state.static_routes else lab.gobgp_socket(lb.name)
     config.write_text(
-        config_files.holdfast(lab.topology, lb, seed_file, lab.holdfast_socket(lb.name))
+        config_files.holdfast(lab.topology, lb, seed_file, lab.holdfast_socket(lb.name), gobgp)
     )
     return config
 

@@ -92,7 +92,7 @@ class State:
     queues: int = 1
     build_dir: str | None = None
     bare: bool = False
-    static_routes: bool = True
+    static_routes: bool = False
     # Name -> inode of the namespace; 0 while it is being made.
     namespaces: dict = dataclasses.field(default_factory=dict)
     mounts: list = dataclasses.field(default_factory=list)

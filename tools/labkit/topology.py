@@ -85,6 +85,7 @@ class Topology:
     lb_count: int = 1
     backend_count: int = 3
     lb_queues: int = 1  # queues of each balancer's link = AF_XDP sockets = workers
+    static_routes: bool = False  # the router's to the VIPs; else it learns them by BGP
 
     client: Host = field(init=False)
     lbs: tuple[Host, ...] = field(init=False)
@@ -144,24 +145,22 @@ class Topology:
     def drawing(self) -> str:
         """The lab as a picture; made from the values above, so it cannot differ from them."""
         balancers = ", ".join(lb.name for lb in self.lbs)
+        router, speaker = f"BIRD, AS {ROUTER_AS}", f"; gobgpd, AS {LB_AS}"
+        if self.static_routes:
+            router, speaker = "BIRD, static routes", ""
+        runs = {"lb": f"holdfastd on AF_XDP{speaker}", "backend": "nginx, holdfast-agent"}
         lines = [
             f"client  {self.client.link4}, {self.client.link6}",
             "  |",
             f"  |  {self.client.router_interface}, MTU {self.client.mtu}",
             "  |",
-            f"router  BIRD, AS {ROUTER_AS}: {self.vip4}, {self.vip6} (the VIPs) via {balancers}",
+            f"router  {router}: {self.vip4} and {self.vip6} (the VIPs) via {balancers}",
         ]
         for host in (*self.lbs, *self.backends):
             branch = f"  +--[{host.router_interface}, MTU {host.mtu}]--"
             lines.append("  |")
-            lines.append(f"{branch:<25} {host.name:<4} {host.link4}, {host.link6}: {_RUNS[host.role]}")
+            lines.append(f"{branch:<25} {host.name:<4} {host.link4}, {host.link6}: {runs[host.role]}")
         return "\n".join(lines)
-
-
-_RUNS = {
-    "lb": f"holdfastd on AF_XDP; gobgpd, AS {LB_AS}",
-    "backend": "nginx, holdfast-agent",
-}
 
 
 def _require(what: str, value: int, most: int) -> None:
