@@ -28,7 +28,7 @@
 namespace holdfast {
 namespace {
 
-// The exit codes of architecture.md.
+// The exit codes of docs/cli.md.
 constexpr int kDone = 0;
 constexpr int kRefused = 1;
 constexpr int kUsage = 2;

@@ -117,15 +117,29 @@ void add_arguments(Bound& bound) {
   }
 }
 
-/// One line for what was wrong on the command line, and where help is.
+/// "status, service, pool, ...": the commands of `app`.
+std::string commands_of(const CLI::App& app) {
+  std::string names;
+  for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  return names;
+}
+
+/// One line for what was wrong on the command line, what there is instead, and where help is.
 std::string usage_message(const CLI::App* app, const CLI::Error& fault) {
   std::string what = fault.what();
-  // Of a word that is no command CLI11 says only that one is missing.
-  const auto unknown = app->remaining(true);
-  if (fault.get_name() == "RequiredError" && !unknown.empty()) {
-    what = fmt::format("there is no command {} here", in_quotes(unknown.front()));
+  const CLI::App* here = app;  // the innermost command that was understood
+  while (!here->get_subcommands().empty()) here = here->get_subcommands().front();
+  const auto known = commands_of(*here);
+  if (fault.get_name() == "RequiredError" && !known.empty()) {
+    // Of a word that is no command CLI11 says only that one is missing.
+    const auto unknown = app->remaining(true);
+    what = unknown.empty() ? "a command is required"
+                           : fmt::format("there is no command {} here", in_quotes(unknown.front()));
+    what += here == app ? fmt::format(": {}", known)
+                        : fmt::format("; {} has: {}", here->get_name(), known);
   }
-  return fmt::format("holdfast: {} (--help shows what there is)\n", printable(what, kMaxSentence));
+  return fmt::format("holdfast: {} (--help shows more)\n", printable(what, kMaxSentence));
 }
 
 }  // namespace

@@ -17,9 +17,14 @@ std::string_view port_name(std::span<const PortDescription> ports, PortNumber po
 
 std::string no_source(const PathNeeds& needs, PortNumber port) {
   const bool v4 = needs.family == Family::ipv4;
-  return fmt::format(
-      "no {0} source for the tunnel: set tunnel_source_{1}, or give {2} an {0} address",
-      v4 ? "IPv4" : "IPv6", v4 ? "v4" : "v6", port_name(needs.ports, port));
+  const auto i = index_of(port);
+  // Only an interface of the kernel can have addresses.
+  const bool kernel = i < needs.ports.size() && !needs.ports[i].interface.empty();
+  return fmt::format("no {} source for the tunnel: set tunnel_source_{}{}", v4 ? "IPv4" : "IPv6",
+                     v4 ? "v4" : "v6",
+                     kernel ? fmt::format(", or give {} an {} address", needs.ports[i].interface,
+                                          v4 ? "IPv4" : "IPv6")
+                            : "");
 }
 
 }  // namespace

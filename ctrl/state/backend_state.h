@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From all that is known about one backend of a pool to the one state of architecture.md's table.
+// From all that is known about one backend of a pool to the one state of docs/cli.md's table.
 // Pure; any thread.
 #pragma once
 

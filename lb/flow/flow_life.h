@@ -92,7 +92,7 @@ enum class FlowRank : std::uint8_t { expired, embryonic, stale, closing, establi
   return now / kPeriod != (now - idle) / kPeriod;
 }
 
-/// A SYN meets an entry (the table of architecture.md, "SYN meets").
+/// A SYN meets an entry (docs/decisions/flow-life.md says why).
 [[nodiscard]] constexpr LifeStep meet_syn(FlowLife life, Standing standing, FlowTime idle) {
   constexpr LifeStep kAnew{.anew = true};
   if (standing == Standing::gone) return kAnew;

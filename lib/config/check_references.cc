@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What services, pools and checks say of each other: references that must exist, ports that must
-// not overlap. Values whose place is unknown were reported when they were parsed and are left
-// alone.
+// not overlap, ways to backends that can be found. Values whose place is unknown were reported when
+// they were parsed and are left alone.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "lib/config/sections.h"
 #include "lib/model/numbers.h"
@@ -132,6 +133,47 @@ void check_check_port(const PoolConfig& pool, const PoolPlaces& places, Parse& p
                     in_quotes(check->name), in_quotes(service->name), in_quotes(pool.name)));
 }
 
+/// Ways to backends come from the kernel's routes by a port on a kernel interface, or from
+/// "next_hop", which brings no address that could be the tunnel's source.
+class PathChecks {
+ public:
+  explicit PathChecks(Parse& parse) : parse_(parse) {
+    const auto& ports = parse.config.dataplane.ports;
+    // A port without a device is reported already.
+    no_kernel_ = !ports.empty() && std::all_of(ports.begin(), ports.end(), [](const auto& port) {
+      return port.interface.empty() && !(port.vdev.empty() && port.pci.empty());
+    });
+  }
+
+  void check(const BackendConfig& backend, const BackendPlaces& at, const PoolConfig& pool) {
+    if (!at.address.known()) return;
+    if (!at.next_hop.known()) {
+      if (no_kernel_)
+        parse_.faults.add(at.self,
+                          fmt::format("backend {} of pool {} needs a \"next_hop\": no port is a "
+                                      "kernel interface, so no route leads to it",
+                                      in_quotes(backend.name), in_quotes(pool.name)));
+      return;
+    }
+    if (!at.next_hop_good) return;
+    const bool v4 = backend.address.is_v4();
+    const auto& source = v4 ? parse_.places.tunnel_source_v4 : parse_.places.tunnel_source_v6;
+    auto& told = v4 ? told_v4_ : told_v6_;
+    if (source.known() || std::exchange(told, true)) return;
+    parse_.faults.add(
+        at.next_hop,
+        fmt::format("[dataplane] needs \"tunnel_source_{}\": backend {} of pool {} has "
+                    "a \"next_hop\", so no interface gives its tunnel a source",
+                    v4 ? "v4" : "v6", in_quotes(backend.name), in_quotes(pool.name)));
+  }
+
+ private:
+  Parse& parse_;
+  bool no_kernel_ = false;
+  bool told_v4_ = false;  // one fault a family: one key mends all
+  bool told_v6_ = false;
+};
+
 }  // namespace
 
 void check_services(Parse& parse) {
@@ -154,6 +196,7 @@ void check_services(Parse& parse) {
 void check_pools(Parse& parse) {
   const NameList checks{parse.config.checks};
   const NameList ports{parse.config.dataplane.ports};
+  PathChecks paths{parse};
   std::size_t memberships = 0;
   for (std::size_t p = 0; p < parse.config.pools.size(); ++p) {
     const auto& pool = parse.config.pools[p];
@@ -162,8 +205,10 @@ void check_pools(Parse& parse) {
     check_check_port(pool, places, parse);
     for (std::size_t b = 0; b < pool.backends.size(); ++b) {
       const auto& at = places.backends[b];
+      const auto faults_before = parse.faults.count();
       if (pool.backends[b].next_hop)
         ports.require("port", pool.backends[b].next_hop->port, at.next_hop_port, parse.faults);
+      if (parse.faults.count() == faults_before) paths.check(pool.backends[b], at, pool);
       if (memberships++ == kMaxNumbers)
         parse.faults.add(at.self,
                          fmt::format("the pools have more than {} backends together", kMaxNumbers));

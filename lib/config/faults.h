@@ -29,6 +29,7 @@ class Faults {
 
   void add(Place place, std::string message);
   [[nodiscard]] bool empty() const { return faults_.empty(); }
+  [[nodiscard]] std::size_t count() const { return faults_.size() + left_out_; }
   /// All of them sorted by position, those without a place first; of a hopeless file the first
   /// thousand and how many more.
   [[nodiscard]] std::vector<ConfigFault> take();

@@ -18,7 +18,9 @@ constexpr std::uint32_t kMaxTableSize = 10'000'000;
 void parse_next_hop(TableReader& backend, BackendConfig& config, BackendPlaces& places,
                     Faults& faults) {
   const auto* table = backend.table("next_hop");
+  places.next_hop = backend.place("next_hop");
   if (table == nullptr) return;
+  const auto faults_before = faults.count();
   TableReader reader{*table, fmt::format("the next hop of {}", backend.what()), faults};
   StaticNextHop hop;
   reader.require("port", "the name of a port of [dataplane]");
@@ -43,6 +45,7 @@ void parse_next_hop(TableReader& backend, BackendConfig& config, BackendPlaces& 
   if (const auto mtu = reader.integer("mtu", 576, 65535))
     hop.mtu = static_cast<std::uint16_t>(*mtu);
   reader.finish();
+  places.next_hop_good = faults.count() == faults_before;
   config.next_hop = std::move(hop);
 }
 

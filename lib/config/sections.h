@@ -24,7 +24,8 @@ struct ServicePlaces {
 };
 
 struct BackendPlaces {
-  Place self{}, name{}, address{}, next_hop_port{};
+  Place self{}, name{}, address{}, next_hop{}, next_hop_port{};
+  bool next_hop_good = false;  // there, and no fault in it
 };
 
 struct PoolPlaces {

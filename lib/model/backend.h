@@ -11,7 +11,7 @@
 
 namespace holdfast {
 
-/// The states of architecture.md's table; a removed backend is simply absent from the snapshot.
+/// The states of docs/cli.md's table; a removed backend is simply absent from the snapshot.
 enum class BackendState : std::uint8_t {
   eligible,
   weight_zero,       // no new flows, placed ones stay without deadline

@@ -41,7 +41,7 @@ class OperatorTest(LabTest):
     def test_wrong_words_are_usage_errors(self):
         good = ["f", "--vip", VIP[4], "--lb", LB[4]]
         for words, says in (
-            ([], "subcommand is required"),
+            ([], "a command is required: attach"),
             (["fly"], "there is no command fly"),
             (["attach"], "required"),
             (["attach", "f", "--lb", LB[4]], "--vip is required"),

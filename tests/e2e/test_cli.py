@@ -808,6 +808,15 @@ class WithoutDaemon(unittest.TestCase):
                 self.assertEqual(result.returncode, 2, result)
                 self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
 
+    def test_where_no_command_is_those_that_are_there_are_named(self):
+        for words, said in (([], "a command is required: status, "),
+                            (["nope"], 'there is no command "nope" here: status, '),
+                            (["pool"], "a command is required; pool has: show ("),
+                            (["pool", "show"], "POOL is required ("),
+                            (["backend", "stop"], '"stop" here; backend has: drain, enable, weight (')):
+            with self.subTest(words=words):
+                self.assertIn(said, self.run_cli(*words).stderr)
+
     def test_an_empty_name_is_called_empty(self):
         for words in (["pool", "show", ""], ["backend", "drain", ""], ["backend", "enable", ""],
                       ["check", ""]):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a config file: no crash, what is accepted keeps the promises that the rest of the
 // program builds on, and it comes back unchanged when it is written and read again.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -47,11 +48,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(!service.name.empty() && !service.vips.empty() &&
             config.pool(service.pool) != nullptr && service.max_share > 0 &&
             service.max_share <= 1);
+  const bool kernel = std::any_of(dataplane.ports.begin(), dataplane.ports.end(),
+                                  [](const PortConfig& port) { return !port.interface.empty(); });
   for (const auto& pool : config.pools) {
     require(is_prime(pool.table_size) && pool.backends.size() <= pool.table_size);
-    for (const auto& backend : pool.backends)
-      require(backend.address != dataplane.tunnel_source_v4 &&
-              backend.address != dataplane.tunnel_source_v6);
+    for (const auto& backend : pool.backends) {
+      const auto& source =
+          backend.address.is_v4() ? dataplane.tunnel_source_v4 : dataplane.tunnel_source_v6;
+      require(source != backend.address && (backend.next_hop ? source.has_value() : kernel));
+    }
     if (pool.check.empty()) continue;
     require(config.check(pool.check) != nullptr && config.check_port(pool).has_value());
   }

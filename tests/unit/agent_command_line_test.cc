@@ -78,7 +78,7 @@ TEST_CASE("status and detach name their interface") {
 
 TEST_CASE("a word too many, too few or wrong is a usage error that names it") {
   const std::string good = kGood;
-  CHECK(contains(refusal(""), "subcommand is required"));
+  CHECK(contains(refusal(""), "a command is required: attach, status, detach"));
   CHECK(contains(refusal("fly"), "there is no command fly"));
   CHECK(contains(refusal("attach eth0 --lb 192.0.2.1"), "--vip is required"));
   CHECK(contains(refusal("attach eth0 --vip 203.0.113.10"), "--lb is required"));

@@ -393,16 +393,16 @@ TEST_CASE("a port is exactly one of interface, vdev and pci") {
       {"interface = \"eth1\"", "interface = \"an-interface-name\"",
        "h.toml:5:37: \"an-interface-name\" can not be a network interface: its name has 1 to 15 "
        "bytes, no '/', ':' or space"},
-      {"interface = \"eth1\"", "pci = \"3:0.0\"",
-       "h.toml:5:31: \"3:0.0\" is not a PCI address such as \"0000:03:00.1\""},
+      {"vdev = \"net_pcap0,rx_pcap=in.pcap\"", "pci = \"3:0.0\"",
+       "h.toml:6:32: \"3:0.0\" is not a PCI address such as \"0000:03:00.1\""},
       {"vdev = \"net_pcap0,rx_pcap=in.pcap\"", "vdev = \"pcap\"",
        "h.toml:6:33: \"pcap\" is not a DPDK network device: a vdev starts with the name of its "
        "driver, such as \"net_pcap0,...\""},
       {"name = \"cap\"", "name = \"up\"", "h.toml:6:19: there is another port \"up\" in line 5"},
       {"vdev = \"net_pcap0,rx_pcap=in.pcap\"", "interface = \"eth1\"",
        "h.toml:6:38: there is another port with interface \"eth1\" in line 5"},
-      {"interface = \"eth1\"", "vdev = \"net_pcap0,tx_pcap=out\"",
-       "h.toml:6:33: there is another port with vdev \"net_pcap0\" in line 5"},
+      {"in.pcap\"", "in.pcap\" }, { name = \"c2\", vdev = \"net_pcap0,tx_pcap=out\"",
+       "h.toml:6:86: there is another port with vdev \"net_pcap0\" in line 6"},
   });
   CHECK(faults_of("[dataplane]\nports = []\nhash_seed_file = \"s\"") ==
         std::vector<std::string>{"h.toml:2:9: [dataplane] needs at least one port"});
@@ -619,6 +619,39 @@ TEST_CASE("a next hop needs a port and one host's MAC address") {
       {"weight = 0", "next_hop = { port = \"cap\", mac = \"02:00:00:00:00:01\", mtu = 100 }",
        "h.toml:34:103: \"mtu\" must be 576 to 65535, not 100"},
   });
+}
+
+TEST_CASE("without a port on a kernel interface each backend needs a next hop") {
+  const auto vdev = edited("interface = \"eth1\", queues = 2", "vdev = \"net_memif0\"");
+  CHECK(faults_of(vdev) ==
+        std::vector<std::string>{
+            "h.toml:33:13: backend \"b1\" of pool \"proxies\" needs a \"next_hop\": no port is a "
+            "kernel interface, so no route leads to it",
+            "h.toml:34:13: backend \"2001:db8:1::22\" of pool \"proxies\" needs a \"next_hop\": no "
+            "port is a kernel interface, so no route leads to it"});
+  // One kernel interface is enough, and a port without any device is a fault of its own.
+  CHECK(faults_of(kGood).empty());
+  CHECK(faults_of(edited("interface = \"eth1\", ", "")).size() == 1);
+}
+
+TEST_CASE("a tunnel by a next hop of the configuration needs a source of the backend's family") {
+  const std::string hop = "next_hop = { port = \"cap\", mac = \"02:00:00:00:00:01\" }";
+  const auto text = edited("weight = 0", hop);
+  CHECK(faults_of(text) ==
+        std::vector<std::string>{
+            "h.toml:34:54: [dataplane] needs \"tunnel_source_v6\": backend \"2001:db8:1::22\" of "
+            "pool \"proxies\" has a \"next_hop\", so no interface gives its tunnel a source"});
+  const auto with = [&](std::string_view source) {
+    auto changed = text;
+    return changed.insert(changed.find("hash_seed_file"), std::string{source} + "\n");
+  };
+  CHECK(faults_of(with("tunnel_source_v6 = \"2001:db8:1::1\"")).empty());
+  CHECK(faults_of(with("tunnel_source_v4 = \"192.0.2.1\"")).size() == 1);
+  // Of several backends one is named: one key mends all.
+  auto two = text;
+  two.replace(two.find("{ address = \"2001"), 1,
+              "{ address = \"2001:db8:1::23\", " + hop + " }, {");
+  CHECK(faults_of(two).size() == 1);
 }
 
 TEST_CASE("services may not claim the same port, nor overlapping ranges") {

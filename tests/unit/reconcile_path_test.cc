@@ -73,6 +73,7 @@ TEST_CASE("the tunnel source is the configured one of the backend's family, else
 
 TEST_CASE("without any tunnel source a backend is not eligible, and the reason says what to do") {
   Plane plane;
+  plane.state.ports[0].interface = "eth0";
   plane.state.routes[kA].tunnel_source = {};
   plane.now += 1min;
   plane.all_up();
@@ -81,6 +82,10 @@ TEST_CASE("without any tunnel source a backend is not eligible, and the reason s
   CHECK(plane.report(kA).reason ==
         "next hop never resolved: no IPv4 source for the tunnel: set tunnel_source_v4, or give "
         "eth0 an IPv4 address");
+  plane.state.ports[0].interface.clear();  // a virtual device can not have one
+  plane.run();
+  CHECK(plane.report(kA).reason ==
+        "next hop never resolved: no IPv4 source for the tunnel: set tunnel_source_v4");
 }
 
 TEST_CASE("a fixed next hop of the configuration needs no kernel route") {

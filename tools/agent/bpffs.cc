@@ -116,8 +116,10 @@ Result<PinFolder> PinFolder::open(const fs::path& folder) {
   if (statfs(path.c_str(), &info) != 0 && errno != ENOENT)
     return system_failure(fmt::format("cannot open {}", shown(path)), errno);
   if (info.f_type != BPF_FS_MAGIC)
-    return fail(fmt::format("nothing is attached: there is no bpffs folder {}", shown(path)), {},
-                "not_found");
+    return fail(fmt::format("nothing is attached: there is no bpffs folder {}; what was attached "
+                            "with another --pin-dir needs it here, too",
+                            shown(path)),
+                {}, "not_found");
   auto held = lock(path);
   if (!held) return tl::unexpected(held.error());
   return PinFolder(path, std::move(*held));

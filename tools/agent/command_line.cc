@@ -134,9 +134,11 @@ Result<Command> read_command_line(std::vector<std::string> words_in_order) {
     const auto chosen = app.get_subcommands();
     return HelpCommand{chosen.empty() ? app.help() : chosen.front()->help("holdfast-agent")};
   } catch (const CLI::RequiredError& error) {
-    if (app.get_subcommands().empty() && !app.remaining().empty())
-      return usage("there is no command " + printable(app.remaining().front()));
-    return usage(error.what());
+    if (!app.get_subcommands().empty()) return usage(error.what());
+    const std::string what = app.remaining().empty()
+                                 ? "a command is required"
+                                 : "there is no command " + printable(app.remaining().front());
+    return usage(what + ": attach, status, detach");
   } catch (const CLI::ParseError& error) {
     return usage(error.what());
   }

@@ -65,10 +65,11 @@ Result<void> run(const StatusCommand& command) {
       return attachment.interface != command.interface;
     });
   if (attachments->empty())
-    return fail(command.interface.empty()
-                    ? fmt::format("nothing is attached by way of {}", folder->path().string())
-                    : fmt::format("nothing is attached to {} by way of {}",
-                                  printable(command.interface), folder->path().string()));
+    return fail(fmt::format(
+        "nothing is attached{}{} by way of {}: what was attached with another --pin-dir "
+        "needs it here, too",
+        command.interface.empty() ? "" : " to ", printable(command.interface),
+        folder->path().string()));
   return write_out(command.json ? json_report(*attachments) : text_report(*attachments));
 }
 

@@ -76,7 +76,7 @@ std::string json_report(const std::vector<Attachment>& attachments) {
       entry["counters"][std::string(outcomes().at(i).name)] = counters.at(i);
     interfaces.push_back(std::move(entry));
   }
-  return nlohmann::ordered_json{{"interfaces", std::move(interfaces)}}.dump(2) + "\n";
+  return nlohmann::ordered_json{{"interfaces", std::move(interfaces)}}.dump() + "\n";
 }
 
 }  // namespace holdfast::agent

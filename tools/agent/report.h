@@ -13,7 +13,7 @@ namespace holdfast::agent {
 [[nodiscard]] std::string text_report(const std::vector<Attachment>& attachments);
 
 /// {"interfaces": [{"interface", "index", "running", "mode", "program_id", "vips", "lbs", "locals",
-/// "counters": {OUTCOME: packets}}]}; "mode" is null if not running. Ends with a newline.
+/// "counters": {OUTCOME: packets}}]}; "mode" is null if not running. One line, its end included.
 [[nodiscard]] std::string json_report(const std::vector<Attachment>& attachments);
 
 }  // namespace holdfast::agent

@@ -87,6 +87,8 @@ def _up(arguments) -> None:
     )
     lab.up()
     lab.keep()
+    if lab.name != state.DEFAULT_NAME and state.load(state.DEFAULT_NAME) is not None:
+        print(f"lab {state.DEFAULT_NAME} is up already; this is a second one, {lab.name}\n")
     print(lab.topology.drawing())
     print(f"\nlab {lab.name} is up; files and logs: {lab.path()}")
     print_hints(lab)
@@ -103,6 +105,8 @@ def print_hints(lab: Lab) -> None:
             print(f"  {shlex.join(lab.holdfast_argv(rest))}")
         for lb in lab.topology.lbs:  # each drains for itself
             print(f"  {shlex.join(lab.holdfast_argv(['backend', 'drain', 'web/b1'], lb=lb.name))}")
+        agent = [str(lab.program("holdfast-agent")), "status", "--pin-dir", str(lab.pin_dir("b1"))]
+        print(f"  tools/lab exec{name} b1 {shlex.join(agent)}")
     if not lab.state.static_routes:
         gobgp = shlex.join(routing.gobgp_argv(lab, "lb1", ["global", "rib"]))
         print(f"  tools/lab exec{name} lb1 {gobgp}")
