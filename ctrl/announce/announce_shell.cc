@@ -45,8 +45,8 @@ AnnounceShell::AnnounceShell(Loop& loop, std::unique_ptr<BgpSpeaker> speaker, st
 
 AnnounceShell::~AnnounceShell() { loop_.cancel(timer_); }
 
-void AnnounceShell::want(WantedVips wanted) {
-  announcer_.want(std::move(wanted), boot_now());
+void AnnounceShell::want(const WantedVips& wanted) {
+  announcer_.want(wanted, boot_now());
   turn();
 }
 

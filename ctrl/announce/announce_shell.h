@@ -25,7 +25,7 @@ class AnnounceShell {
   AnnounceShell(const AnnounceShell&) = delete;
   AnnounceShell& operator=(const AnnounceShell&) = delete;
 
-  void want(WantedVips wanted);
+  void want(const WantedVips& wanted);
   [[nodiscard]] const Announcer& announcer() const { return announcer_; }
 
  private:

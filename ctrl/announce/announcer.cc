@@ -23,12 +23,12 @@ Error silence() { return {.message = "it did not answer", .code = "deadline"}; }
 Announcer::Announcer(std::string speaker, Instant now)
     : speaker_(std::move(speaker)), link_(now), next_full_read_(now) {}
 
-void Announcer::want(WantedVips wanted, Instant now) {
-  for (auto& [vip, one] : wanted) {
+void Announcer::want(const WantedVips& wanted, Instant now) {
+  for (const auto& [vip, one] : wanted) {
     const auto [it, is_new] = routes_.try_emplace(vip);
     auto& route = it->second;
     const bool was_wanted = route.wanted().announcement.has_value();
-    if (!route.want(std::move(one)) && !is_new) continue;
+    if (!route.want(one) && !is_new) continue;
     const auto& now_wanted = route.wanted();
     if (is_new && now_wanted.own && link_.up()) plan_reads_of(vip, now);
     if (now_wanted.announcement && !was_wanted) {

@@ -40,7 +40,7 @@ class Announcer {
   Announcer(std::string speaker, Instant now);
 
   /// Every VIP of the configuration; always the same ones.
-  void want(WantedVips wanted, Instant now);
+  void want(const WantedVips& wanted, Instant now);
 
   // News of the speaker (BgpSpeaker::News).
   void on_restarted(Instant now);

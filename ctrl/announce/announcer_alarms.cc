@@ -90,8 +90,10 @@ void Announcer::update_alarms(Instant now) {
     event(trouble.told ? Severity::error : Severity::info, speaker_,
           (trouble.told ? "alarm: " : "alarm over: ") + text);
   };
-  tell(away_, away_before, away_.told ? away_text() : "it is back");
-  tell(lonely_, lonely_before, lonely_.told ? lonely_text() : "a session is there");
+  const std::string settled = wants ? "it is up" : "nothing is to be announced";
+  tell(away_, away_before, away_.told ? away_text() : settled);
+  const std::string met = !wants ? settled : up ? "a session is established" : "it is away itself";
+  tell(lonely_, lonely_before, lonely_.told ? lonely_text() : met);
 
   const std::set<IpAddress> peers[]{peers_in_use(Family::ipv4), peers_in_use(Family::ipv6)};
   for (auto& [vip, route] : routes_) {
@@ -106,6 +108,7 @@ void Announcer::update_alarms(Instant now) {
 
 void Announcer::log_rib(const IpAddress& vip, const VipRoute& route) {
   auto& [state, since] = logged_rib_[vip];
+  if (route.rib() == state) since = route.rib_since();
   if (route.rib() == state || route.rib() == RibState::unknown || !route.wanted().own) return;
   const bool wanted = route.wanted().announcement.has_value();
   const bool as_wanted = route.rib() == (wanted ? RibState::same : RibState::absent);

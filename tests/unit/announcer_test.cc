@@ -187,6 +187,32 @@ TEST_CASE("a speaker that hangs is named within 2 s, and repaired within 2 s of 
   CHECK(world.announcer.alarms().empty());
 }
 
+TEST_CASE("a new wish is not told as something odd in the RIB") {
+  auto world = announced();
+  world.freeze();
+  world.pass(3s);
+  world.thaw();
+  world.pass(3s);  // read anew, as it was
+  auto other = route_of(kVip4);
+  other.communities = {kGracefulShutdown};
+  world.want(other);
+  world.not_wanted(kVip6);
+  world.pass(1s);
+  CHECK_FALSE(world.logged("with other attributes than wanted"));
+  CHECK_FALSE(world.logged("but not wanted"));
+  CHECK(world.logged("VIP 2001:db8::10: withdrawn"));
+}
+
+TEST_CASE("a session alarm that ends with the speaker itself does not speak of a session") {
+  auto world = announced();
+  world.establish(false);
+  world.pass(7s);
+  world.kill();
+  world.pass(3s);
+  CHECK(world.logged("alarm over: it is away itself"));
+  CHECK_FALSE(world.logged("a session is established"));
+}
+
 TEST_CASE("an error that names the speaker is not made to name it twice") {
   auto world = announced();
   world.announcer.on_lost({.message = "gobgpd at test is gone", .code = "unreachable"}, world.now);
