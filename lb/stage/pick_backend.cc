@@ -118,14 +118,19 @@ struct Question {
   return backend;
 }
 
+[[nodiscard]] bool has_expired(const Question& q, const FlowEntry& entry) {
+  return is_expired(entry.life().state, entry.idle(q.flows.now), q.flow.service);
+}
+
 /// An ICMP error goes where the flow that it is about goes. Anyone can send one, so it records
-/// nothing and keeps nothing alive.
+/// nothing, keeps nothing alive and ends nothing: an expired entry is left to the sweep.
 [[nodiscard]] BackendNumber follow_flow(const Question& q) {
   const auto keeps = [&](BackendNumber backend) {
     return standing_of(q.flow.snapshot.backend(backend), q.flow.service) != Standing::gone;
   };
   FlowTable& table = q.flows.table;
-  if (const auto place = table.find(q.flow.hash); place != FlowTable::kNowhere) {
+  const auto place = table.find(q.flow.hash);
+  if (place != FlowTable::kNowhere && !has_expired(q, table.at(place))) {
     const BackendNumber backend = table.at(place).backend();
     return keeps(backend) ? backend : q.flow.effective_owner();
   }
@@ -139,7 +144,7 @@ struct Question {
   const auto place = table.find(q.flow.hash);
   if (place == FlowTable::kNowhere) return meet_nothing(q);
   const FlowEntry entry = table.at(place);
-  if (is_expired(entry.life().state, entry.idle(q.flows.now), q.flow.service)) {
+  if (has_expired(q, entry)) {
     table.expire(place);  // the sweep has not come by yet
     return meet_nothing(q);
   }

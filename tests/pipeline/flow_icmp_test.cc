@@ -45,6 +45,19 @@ TEST_CASE("ICMP errors keep no flow alive") {
   CHECK(goes_to(lb, ack(client)) == kB1);  // closed and silent for 60 s
 }
 
+TEST_CASE("an ICMP error does not follow an entry that has expired but was not swept yet") {
+  LbUnderTest lb{web({kB1, kB2})};
+  const auto client = open_flows_on(lb, kB2, 1).front();
+  CHECK(goes_to(lb, fin(client)) == kB2);
+  set_state(lb, kB2, BackendState::draining);
+  lb.pass(59s);
+  CHECK(goes_to(lb, too_big(client)) == kB2);
+  lb.pass(1s);
+  CHECK(goes_to(lb, too_big(client)) == kB1);
+  CHECK(lb.flows.table_counters().closing == 1);  // it is still there, and the sweep's to remove
+  CHECK(lb.flows.table_counters().expired == 0);
+}
+
 TEST_CASE("ICMP errors establish and prove nothing") {
   LbUnderTest lb{web({kB1})};
   static_cast<void>(goes_to(lb, syn(1000)));
