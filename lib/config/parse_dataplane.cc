@@ -63,6 +63,8 @@ void parse_port(const toml::table& table, Parse& parse) {
   parse_port_device(reader, port, places);
   if (const auto queues = reader.integer("queues", 1, 1024))
     port.queues = static_cast<std::uint16_t>(*queues);
+  else
+    places.queues_faulty = reader.has("queues");
   places.queues = reader.has("queues") ? reader.place("queues") : reader.place();
   reader.finish();
   parse.config.dataplane.ports.push_back(std::move(port));
@@ -130,7 +132,7 @@ void parse_dataplane(TableReader& root, Parse& parse) {
 
   for (std::size_t i = 0; i < dataplane.ports.size(); ++i) {
     const auto& port = dataplane.ports[i];
-    if (port.queues >= dataplane.workers) continue;
+    if (parse.places.ports[i].queues_faulty || port.queues >= dataplane.workers) continue;
     parse.faults.add(
         parse.places.ports[i].queues,
         fmt::format("port {} has fewer queues ({}) than there are workers ({}); each "

@@ -16,7 +16,10 @@ namespace holdfast::config {
 // already reported as faulty.
 
 struct PortPlaces {
-  Place name{}, interface { }, vdev{}, pci{}, queues{}; };
+  Place name{}, interface {
+  }, vdev{}, pci{}, queues{};
+  bool queues_faulty = false;  // reported already, and PortConfig::queues is not what was written
+};
 
 struct ServicePlaces {
   Place self{}, name{}, pool{}, ports{};

@@ -415,6 +415,18 @@ TEST_CASE("every port needs a queue for each worker") {
   CHECK(faults_of(edited("workers = 1", "workers = 3")).size() == 2);
 }
 
+TEST_CASE("a faulty number of queues is one fault, whatever the workers need") {
+  for (const std::string written : {"queues = 0", "queues = 4096", "queues = \"2\""}) {
+    CAPTURE(written);
+    std::string text = edited("workers = 1", "workers = 2");
+    const std::string good = "queues = 2";
+    const auto faults = faults_of(text.replace(text.find(good), good.size(), written));
+    REQUIRE(faults.size() == 2);  // of this port, and of the other one, which has one queue
+    CHECK(faults[0].find("h.toml:5:54: \"queues\"") == 0);
+    CHECK(faults[1].find("port \"cap\" has fewer queues") != std::string::npos);
+  }
+}
+
 TEST_CASE("names are fit for a command line") {
   const std::string long_name(65, 'x');
   for (const std::string name : {"a b", "a/b", "", "\xc3\xa9", "x\\ty", long_name.c_str()}) {
