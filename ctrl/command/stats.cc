@@ -25,38 +25,21 @@ Json identity_of(const PacketCounters& packets) {
           {"holds", packets.received == accounted && packets.transmitted == sent}};
 }
 
-Json packets_json(const PacketCounters& packets) {
-  return {{"received", packets.received},
-          {"forwarded", packets.forwarded},
-          {"answered", packets.answered},
-          {"to_kernel", packets.to_kernel},
-          {"dropped", packets.dropped_sum()},
-          {"held_now", packets.held_now},
-          {"transmitted", packets.transmitted},
-          {"extra_fragments", packets.extra_fragments},
-          {"injected", packets.injected},
-          {"from_kernel", packets.from_kernel},
-          {"received_bytes", packets.received_bytes},
-          {"forwarded_bytes", packets.forwarded_bytes}};
+template <class Counters, std::size_t kCount>
+Json counters_json(const Counters& counters, const NamedCounter<Counters> (&names)[kCount]) {
+  Json json = Json::object();
+  for (const auto& counter : names) json[std::string(counter.name)] = counters.*counter.value;
+  return json;
 }
 
-Json flows_json(const FlowTableCounters& flows) {
-  return {{"capacity", flows.capacity},
-          {"embryonic", flows.embryonic},
-          {"established", flows.established},
-          {"closing", flows.closing},
-          {"inserted", flows.inserted},
-          {"expired", flows.expired},
-          {"evicted_embryonic", flows.evicted_embryonic},
-          {"evicted_stale", flows.evicted_stale},
-          {"not_recorded", flows.not_recorded},
-          {"relocations", flows.relocations},
-          {"hits", flows.hits},
-          {"sibling_hits", flows.sibling_hits},
-          {"new_flows", flows.new_flows},
-          {"mid_flow_misses", flows.mid_flow_misses},
-          {"sweeps", flows.sweeps}};
+/// The drop reasons one by one are for `holdfast drops`.
+Json packets_json(const PacketCounters& packets) {
+  Json json = counters_json(packets, kPacketCounters);
+  json["dropped"] = packets.dropped_sum();
+  return json;
 }
+
+Json flows_json(const FlowTableCounters& flows) { return counters_json(flows, kFlowTableCounters); }
 
 void run_stats(ControlPlane& control, const Json& /*arguments*/,
                const std::shared_ptr<Reply>& reply) {
@@ -73,7 +56,8 @@ void run_stats(ControlPlane& control, const Json& /*arguments*/,
                        {"flow_table", flows_json(worker.flows)},
                        {"identity", identity_of(worker.packets)},
                        {"polls", worker.polls},
-                       {"sleeps", worker.sleeps}});
+                       {"sleeps", worker.sleeps},
+                       {"heartbeat", worker.heartbeat}});
   }
   Json ports = Json::array();
   for (const auto& port : stats.ports) {
@@ -137,7 +121,8 @@ std::string workers_text(const Json& workers) {
                {"SIBLING HITS", true},
                {"NOT RECORDED", true},
                {"POLLS", true},
-               {"SLEEPS", true}});
+               {"SLEEPS", true},
+               {"HEARTBEAT", true}});
   for (const auto& worker : workers) {
     const auto& packets = part(worker, "packets");
     const auto& flows = part(worker, "flow_table");
@@ -149,7 +134,8 @@ std::string workers_text(const Json& workers) {
                number_text(packets, "dropped"), fmt::format("{}", entries),
                number_text(flows, "capacity"), number_text(flows, "hits"),
                number_text(flows, "sibling_hits"), number_text(flows, "not_recorded"),
-               number_text(worker, "polls"), number_text(worker, "sleeps")});
+               number_text(worker, "polls"), number_text(worker, "sleeps"),
+               number_text(worker, "heartbeat")});
   }
   return table.text();
 }

@@ -6,13 +6,22 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/model/drop_reason.h"
 #include "lib/model/numbers.h"
 
 namespace holdfast {
+
+/// One counter of a struct of them, by the name that operators see.
+template <class Counters>
+struct NamedCounter {
+  std::string_view name;
+  std::uint64_t Counters::*value;
+};
 
 /// The counter identity, per worker:
 ///   received == forwarded + answered + to_kernel + sum(dropped) + held_now
@@ -38,6 +47,24 @@ struct PacketCounters {
   }
   PacketCounters& operator+=(const PacketCounters& other);
 };
+
+/// All of them but `dropped`, for adding up and showing.
+inline constexpr NamedCounter<PacketCounters> kPacketCounters[] = {
+    {"received", &PacketCounters::received},
+    {"forwarded", &PacketCounters::forwarded},
+    {"answered", &PacketCounters::answered},
+    {"to_kernel", &PacketCounters::to_kernel},
+    {"held_now", &PacketCounters::held_now},
+    {"transmitted", &PacketCounters::transmitted},
+    {"extra_fragments", &PacketCounters::extra_fragments},
+    {"injected", &PacketCounters::injected},
+    {"from_kernel", &PacketCounters::from_kernel},
+    {"received_bytes", &PacketCounters::received_bytes},
+    {"forwarded_bytes", &PacketCounters::forwarded_bytes},
+};
+static_assert(sizeof(PacketCounters) ==
+                  (std::size(kPacketCounters) + kDropReasonCount) * sizeof(std::uint64_t),
+              "a counter is missing in kPacketCounters");
 
 /// Flow-table events and contents of one worker. Every entry that was inserted is still there or
 /// left in one way:
@@ -66,6 +93,31 @@ struct FlowTableCounters {
 
   FlowTableCounters& operator+=(const FlowTableCounters& other);
 };
+
+/// All of them, for adding up and showing.
+inline constexpr NamedCounter<FlowTableCounters> kFlowTableCounters[] = {
+    {"capacity", &FlowTableCounters::capacity},
+    {"embryonic", &FlowTableCounters::embryonic},
+    {"established", &FlowTableCounters::established},
+    {"closing", &FlowTableCounters::closing},
+    {"inserted", &FlowTableCounters::inserted},
+    {"expired", &FlowTableCounters::expired},
+    {"evicted_embryonic", &FlowTableCounters::evicted_embryonic},
+    {"evicted_stale", &FlowTableCounters::evicted_stale},
+    {"gone", &FlowTableCounters::gone},
+    {"handed_over", &FlowTableCounters::handed_over},
+    {"not_recorded", &FlowTableCounters::not_recorded},
+    {"relocations", &FlowTableCounters::relocations},
+    {"hits", &FlowTableCounters::hits},
+    {"sibling_hits", &FlowTableCounters::sibling_hits},
+    {"sibling_refused", &FlowTableCounters::sibling_refused},
+    {"new_flows", &FlowTableCounters::new_flows},
+    {"mid_flow_misses", &FlowTableCounters::mid_flow_misses},
+    {"repicked", &FlowTableCounters::repicked},
+    {"sweeps", &FlowTableCounters::sweeps},
+};
+static_assert(sizeof(FlowTableCounters) == std::size(kFlowTableCounters) * sizeof(std::uint64_t),
+              "a counter is missing in kFlowTableCounters");
 
 /// Per backend membership, and per service: summed over workers by the reader.
 struct FlowCounters {
@@ -107,7 +159,9 @@ struct SteeringStats {
   std::string port;
   std::uint64_t to_workers = 0;
   std::uint64_t to_kernel = 0;
-  std::uint64_t no_socket = 0;  // for a VIP, on a queue without a worker (yet): dropped there
+  /// For a VIP, on a queue without a worker: dropped there. With those of the program that a killed
+  /// run left behind.
+  std::uint64_t no_socket = 0;
 };
 
 struct DataPlaneStats {

@@ -244,6 +244,29 @@ class WhatOperatorsSee(WithDaemon):
             rows += self.daemon.json("pool", "show", pool)[0]["backends"]
         return rows
 
+    def test_every_counter_of_the_model_is_shown(self):
+        header = (ROOT / "lib/model/stats.h").read_text()
+
+        def fields(struct):
+            body = re.search(rf"struct {struct} {{(.*?)\n}};", header, re.DOTALL)[1]
+            return re.findall(r"^  (?:std::uint64_t|std::array<.*>|std::string|unsigned|int) (\w+)",
+                              body, re.MULTILINE)
+
+        [stats] = self.daemon.json("stats")
+        text = self.daemon.run("stats", check=0).stdout
+        worker = stats["workers"][0]
+        for struct, shown in (("PacketCounters", (stats["packets"], worker["packets"])),
+                              ("FlowTableCounters", (stats["flow_table"], worker["flow_table"])),
+                              ("WorkerStats", (worker,)), ("PortStats", (stats["ports"][0],)),
+                              ("SteeringStats", (stats["steering"][0],))):
+            names = fields(struct)
+            self.assertGreater(len(names), 3, struct)
+            for name in names:
+                for where in shown:
+                    self.assertIn(name, where, struct)
+                title = {"name": "port", "port": "steering"}.get(name, name).replace("_", " ")
+                self.assertRegex(text, rf"(?m)^{name} |\b{title.upper()}\b", struct)
+
     def test_counters_add_up_and_are_shown_to(self):
         self.daemon.say("received 1000")
         self.daemon.say("forwarded 990")
