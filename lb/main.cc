@@ -23,6 +23,7 @@
 #include "lib/base/read_file.h"
 #include "lib/base/standard_output.h"
 #include "lib/base/unique_fd.h"
+#include "lib/config/advice.h"
 #include "lib/config/config.h"
 
 namespace holdfast {
@@ -42,7 +43,7 @@ struct Options {
 
 [[nodiscard]] Result<Config> read_config(const std::string& path) {
   const auto text = read_file(path, kConfigFile);
-  if (!text) return tl::unexpected(text.error());
+  if (!text) return tl::unexpected(with_config_advice(text.error()));
   ConfigResult result = parse_config(*text, path);
   if (result.ok()) return std::move(result.config);
   std::string faults;
@@ -51,11 +52,14 @@ struct Options {
   return fail(faults);
 }
 
-[[nodiscard]] Result<HashSeed> read_seed(const std::string& path) {
+[[nodiscard]] Result<HashSeed> read_seed(const Config& config, const std::string& config_path) {
+  const auto& path = config.dataplane.hash_seed_file;
   const auto text = read_file(path, kSeedFile);
-  if (!text) return tl::unexpected(text.error());
+  if (!text) return tl::unexpected(with_seed_advice(text.error(), config_path));
   auto seed = parse_seed(*text);
-  if (!seed) return fail(seed.error().message, printable_path(path));
+  if (!seed)
+    return tl::unexpected(
+        with_seed_advice({seed.error().message, printable_path(path)}, config_path));
   return seed;
 }
 
@@ -82,7 +86,7 @@ void set_up_log(const std::string& level) {
 [[nodiscard]] Result<void> run(const Options& options) {
   const auto config = read_config(options.config);
   if (!config) return tl::unexpected(config.error());
-  const auto seed = read_seed(config->dataplane.hash_seed_file);
+  const auto seed = read_seed(*config, options.config);
   if (!seed) return tl::unexpected(seed.error());
   if (options.check) return write_out(fmt::format("{}: good\n", printable_path(options.config)));
 

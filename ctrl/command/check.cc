@@ -5,6 +5,7 @@
 
 #include "lib/base/printable.h"
 #include "lib/base/read_file.h"
+#include "lib/config/advice.h"
 #include "lib/config/config.h"
 
 namespace holdfast {
@@ -21,16 +22,18 @@ Json fault(const std::string& file, const Error& error) {
 
 /// The seed is a secret in a file of its own, which may be readable only for the daemon, or be only
 /// on the load balancer: that it can not be looked at from here is no fault.
-void look_at_seed(const Config& config, Json& faults, Json& notes) {
+void look_at_seed(const Config& config, const std::string& config_path, Json& faults, Json& notes) {
   const auto& path = config.dataplane.hash_seed_file;
   const auto text = read_file(path, kSeedFile);
   if (text) {
     const auto seed = parse_seed(*text);
-    if (!seed) faults.push_back(fault(path, {seed.error().message, printable_path(path)}));
+    if (!seed)
+      faults.push_back(
+          fault(path, with_seed_advice({seed.error().message, printable_path(path)}, config_path)));
   } else if (text.error().code == "not_found" || text.error().code == "permission") {
     notes.push_back(fmt::format("hash_seed_file was not checked: {}", text.error().text()));
   } else {
-    faults.push_back(fault(path, text.error()));
+    faults.push_back(fault(path, with_seed_advice(text.error(), config_path)));
   }
 }
 
@@ -41,14 +44,14 @@ LocalResult run(const Json& arguments) {
   Json result{{"file", path}, {"ok", false}};
   const auto text = read_file(path, kConfigFile);
   if (!text) {
-    faults.push_back(fault(path, text.error()));
+    faults.push_back(fault(path, with_config_advice(text.error())));
   } else {
     const auto parsed = parse_config(*text, path);
     for (const auto& one : parsed.faults) {
       faults.push_back(fault(one.file, one.line, one.column, one.message, one.text()));
     }
     if (parsed.ok()) {
-      look_at_seed(parsed.config, faults, notes);
+      look_at_seed(parsed.config, path, faults, notes);
       std::size_t backends = 0;
       for (const auto& pool : parsed.config.pools) backends += pool.backends.size();
       result["vips"] = parsed.config.vips.size();

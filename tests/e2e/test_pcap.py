@@ -405,7 +405,36 @@ class Faults(unittest.TestCase):
                             "tmp: can not be read: Is a directory")
 
     def test_a_missing_seed(self):
-        self.assert_refused(config().replace('"seed"', '"noseed"'), "noseed")
+        self.assert_refused(config().replace('"seed"', '"noseed"'), "noseed: can not be read",
+                            "[dataplane] hash_seed_file of ", "holdfast.toml",
+                            "make it with `openssl rand -hex 8`")
+
+    def test_a_seed_that_is_none(self):
+        self.assert_refused(config(), "16 hexadecimal digits", "[dataplane] hash_seed_file of ",
+                            "openssl rand -hex 8",
+                            prepare=lambda folder: (folder / "seed").write_text("seed\n"))
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root: becomes another user")
+    def test_files_that_may_not_be_read_are_said_what_to_do_about(self):
+        for name, words in (("seed", ["[dataplane] hash_seed_file of "]), ("holdfast.toml", [])):
+            with self.subTest(name):
+                daemon = Daemon(config(), user=NOBODY)
+                self.addCleanup(daemon.close)
+                (daemon.folder / name).chmod(0)
+                got, said = daemon.run_to_end()
+                self.assertEqual(got, 4, said)
+                self.assertEqual(said.count("\n"), 1, said)
+                for word in (f"{name}: can not be read: Permission denied", "run this as root", *words):
+                    self.assertIn(word, said)
+
+    def test_a_missing_config(self):
+        daemon = Daemon(config())
+        self.addCleanup(daemon.close)
+        daemon.config_path.unlink()
+        got, said = daemon.run_to_end()
+        self.assertEqual(got, 1, said)
+        self.assertEqual(said.count("\n"), 1, said)
+        self.assertIn("holdfast.toml: can not be read: No such file or directory: name the", said)
 
     def test_a_pci_device_without_huge_pages(self):
         # No machine that runs this has a NIC there; with huge pages the device is what is missing.
