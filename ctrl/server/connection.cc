@@ -52,6 +52,13 @@ class ConnectionReply : public Reply {
 
 }  // namespace
 
+Connection::Connection(Server& server, UniqueFd socket, Peer peer)
+    : server_(server), socket_(std::move(socket)), peer_(peer), last_busy_(boot_now()) {}
+
+bool Connection::idle() const {
+  return running_requests_ == 0 && !turn_posted_ && sent_ == output_.size();
+}
+
 bool Connection::start() {
   interest_ = EPOLLIN;
   return server_.loop_.watch(socket_.get(), interest_, "a CLI client",
@@ -78,6 +85,7 @@ void Connection::on_events(std::uint32_t events) {
 }
 
 void Connection::receive() {
+  last_busy_ = boot_now();
   // One piece a turn: the loop is level triggered and comes back for the rest.
   std::array<char, 16 * 1024> piece;  // NOLINT: filled by recv
   const auto got = recv(socket_.get(), piece.data(), piece.size(), 0);
@@ -154,6 +162,7 @@ void Connection::send(std::string_view line) {
 }
 
 void Connection::flush() {
+  last_busy_ = boot_now();
   while (open() && sent_ < output_.size()) {
     const auto took = ::send(socket_.get(), output_.data() + sent_, output_.size() - sent_,
                              MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -11,6 +11,7 @@
 
 #include "ctrl/server/reply.h"
 #include "ctrl/server/server.h"
+#include "lib/base/instant.h"
 #include "lib/base/unique_fd.h"
 #include "lib/protocol/line_buffer.h"
 
@@ -18,8 +19,7 @@ namespace holdfast {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(Server& server, UniqueFd socket, Peer peer)
-      : server_(server), socket_(std::move(socket)), peer_(peer) {}
+  Connection(Server& server, UniqueFd socket, Peer peer);
 
   /// Watches the socket. Once, right after it was made. False: the kernel refuses.
   [[nodiscard]] bool start();
@@ -27,6 +27,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send(std::string_view line);
   /// A request got its result or error.
   void finished() { --running_requests_; }
+  /// No request waits or runs, and no answer is unsent.
+  [[nodiscard]] bool idle() const;
+  /// When it was last seen to do anything: it connected, asked or was answered.
+  [[nodiscard]] Instant last_busy() const { return last_busy_; }
   /// Stops watching and closes; replies see the client as gone.
   void close();
   [[nodiscard]] bool open() const { return socket_.valid(); }
@@ -48,6 +52,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string output_;
   std::size_t sent_ = 0;  // bytes of output_ that the kernel took
   std::size_t running_requests_ = 0;
+  Instant last_busy_;
   std::uint32_t interest_ = 0;  // epoll events asked for
   bool turn_posted_ = false;    // more requests wait for the next turn
   bool end_of_input_ = false;

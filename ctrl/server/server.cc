@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "ctrl/loop/boot_clock.h"
 #include "ctrl/server/connection.h"
 #include "lib/base/printable.h"
 #include "lib/protocol/socket_path.h"
@@ -152,7 +153,7 @@ void Server::accept_clients() {
       }
       return;
     }
-    if (connections_.size() >= kMaxClients) {
+    if (connections_.size() >= kMaxClients && !make_room()) {
       const auto line =
           format_error({}, {.message = fmt::format("{} clients are connected already", kMaxClients),
                             .code = "busy"});
@@ -168,6 +169,18 @@ void Server::accept_clients() {
         std::make_shared<Connection>(*this, std::move(fd), Peer{credentials.uid, credentials.pid});
     if (connection->start()) connections_[number] = std::move(connection);
   }
+}
+
+bool Server::make_room() {
+  std::shared_ptr<Connection> longest;
+  for (const auto& [fd, connection] : connections_)
+    if (connection->idle() && (!longest || connection->last_busy() < longest->last_busy()))
+      longest = connection;
+  if (!longest || boot_now() - longest->last_busy() < kIdle) return false;
+  spdlog::debug("a CLI client (pid {}) that was idle is dropped: {} clients are connected",
+                longest->peer().pid, connections_.size());
+  longest->close();
+  return true;
 }
 
 void Server::forget(int fd) { connections_.erase(fd); }

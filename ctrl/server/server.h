@@ -2,7 +2,7 @@
 // The CLI's end of the daemon: a Unix socket on which clients ask with JSON lines
 // (lib/protocol/message.h). Owned by ControlPlane, control thread only. No client can stall another
 // or the loop: sockets never block, a turn takes a bounded piece of one client's requests, and a
-// client that does not read is dropped.
+// client that does not read is dropped, and idle ones shut nobody out.
 #pragma once
 
 #include <chrono>
@@ -27,6 +27,8 @@ class Server {
   using Handler = std::function<void(const Request& request, std::shared_ptr<Reply> reply)>;
 
   static constexpr std::size_t kMaxClients = 256;
+  /// When all places are taken, a client that has had nothing to do for so long gives up its own.
+  static constexpr std::chrono::seconds kIdle{1};
   static constexpr std::size_t kMaxRunningRequests = 16;  // a client
   static constexpr std::chrono::milliseconds kTurn{5};    // of one client's requests at a stretch
 
@@ -47,6 +49,8 @@ class Server {
 
   [[nodiscard]] int accept_from_now_on();  // 0 or an errno
   void accept_clients();
+  /// Drops the client that has been idle longest. False: none has been for kIdle.
+  [[nodiscard]] bool make_room();
   void forget(int fd);
 
   Loop& loop_;

@@ -328,6 +328,42 @@ TEST_CASE("a hundred clients are served at once, and the 257th is told to come b
   CHECK(again.answer());
 }
 
+TEST_CASE("idle clients shut nobody out: the one that is idle longest gives up its place") {
+  ServerUnderTest server;
+  Client waits(server.path());
+  waits.ask(1, "hold");
+  Client oldest(server.path());
+  oldest.ask(1, "echo");
+  REQUIRE(oldest.answer());
+  std::this_thread::sleep_for(20ms);
+  std::vector<std::unique_ptr<Client>> clients;
+  for (std::size_t i = 2; i < Server::kMaxClients; ++i) {
+    clients.push_back(std::make_unique<Client>(server.path()));
+  }
+  std::this_thread::sleep_for(Server::kIdle + 50ms);
+  clients.front()->ask(1, "echo");  // not idle any more
+  REQUIRE(clients.front()->answer());
+
+  Client next(server.path());
+  next.ask(1, "echo");
+  const auto answer = next.answer();
+  REQUIRE(answer);
+  CHECK(answer->kind == Answer::Kind::result);
+  CHECK(oldest.closed());
+  // All idle ones may go; the one whose request runs, and who asked just now, stay.
+  std::vector<std::unique_ptr<Client>> others;
+  for (std::size_t i = 0; i < Server::kMaxClients - 3; ++i) {
+    others.push_back(std::make_unique<Client>(server.path()));
+    others.back()->ask(i, "echo");
+    REQUIRE(others.back()->answer()->kind == Answer::Kind::result);
+  }
+  clients.front()->ask(2, "echo");
+  CHECK(clients.front()->answer());
+  CHECK(clients.back()->closed());
+  waits.ask(2, "echo");
+  CHECK(waits.answer()->id == 2);
+}
+
 TEST_CASE("a client that leaves is noticed by what it waits for") {
   TempFolder folder;
   Loop loop;
