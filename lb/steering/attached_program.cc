@@ -26,20 +26,22 @@ bool read_info(int descriptor, Info& info) {
   return bpf_obj_get_info_by_fd(descriptor, &info, &size) == 0;
 }
 
-/// Starts from the program's own maps: names and ids are shared by the whole machine.
-bool uses_map(int program, std::string_view name) {
+/// Invalid when it has none. Starts from the program's own maps: names and ids are shared by the
+/// whole machine.
+UniqueFd find_map(int program, std::string_view name) {
   bpf_prog_info counted{};
-  if (!read_info(program, counted)) return false;
+  if (!read_info(program, counted)) return {};
   std::vector<__u32> ids(counted.nr_map_ids);
   bpf_prog_info listed{};
   listed.nr_map_ids = counted.nr_map_ids;
   listed.map_ids = reinterpret_cast<__u64>(ids.data());
-  if (!read_info(program, listed)) return false;
-  return std::any_of(ids.begin(), ids.end(), [name](__u32 id) {
-    const UniqueFd map(bpf_map_get_fd_by_id(id));
+  if (!read_info(program, listed)) return {};
+  for (const __u32 id : ids) {
+    UniqueFd map(bpf_map_get_fd_by_id(id));
     bpf_map_info info{};
-    return map.valid() && read_info(map.get(), info) && name == info.name;
-  });
+    if (map.valid() && read_info(map.get(), info) && name == info.name) return map;
+  }
+  return {};
 }
 
 }  // namespace
@@ -64,8 +66,28 @@ Result<AttachedProgram> attached_program(unsigned interface_index) {
   if (info.name[0] != '\0') result.name = info.name;
   result.is_ours =
       (query.attach_mode == XDP_ATTACHED_DRV || query.attach_mode == XDP_ATTACHED_SKB) &&
-      result.name == STEERING_PROGRAM_NAME && uses_map(result.program.get(), STEERING_VIPS_NAME);
+      result.name == STEERING_PROGRAM_NAME &&
+      find_map(result.program.get(), STEERING_VIPS_NAME).valid();
+  if (result.is_ours) result.counters = find_map(result.program.get(), STEERING_COUNT_NAME);
   return result;
+}
+
+steering_counters sum_counters(int map) {
+  steering_counters sum{};
+  bpf_map_info info{};
+  const int cpus = libbpf_num_possible_cpus();
+  if (cpus <= 0 || !read_info(map, info) || info.type != BPF_MAP_TYPE_PERCPU_ARRAY ||
+      info.value_size != sizeof(steering_counters))
+    return sum;
+  std::vector<steering_counters> per_cpu(static_cast<std::size_t>(cpus));
+  const __u32 only = 0;
+  if (bpf_map_lookup_elem(map, &only, per_cpu.data()) != 0) return sum;
+  for (const steering_counters& counters : per_cpu) {
+    sum.to_workers += counters.to_workers;
+    sum.to_kernel += counters.to_kernel;
+    sum.no_socket += counters.no_socket;
+  }
+  return sum;
 }
 
 Result<UniqueFd> claim_interface(const std::string& interface, unsigned interface_index) {

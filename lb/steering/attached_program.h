@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "lb/steering/steering_shared.h"
 #include "lib/base/result.h"
 #include "lib/base/unique_fd.h"
 
@@ -17,9 +18,14 @@ struct AttachedProgram {
   bool is_ours = false;    // the steering program of this or an earlier holdfastd
   unsigned mode_flag = 0;  // XDP_FLAGS_DRV_MODE or XDP_FLAGS_SKB_MODE
   UniqueFd program;
+  UniqueFd counters;  // its map of them; invalid unless it is ours
 };
 
 [[nodiscard]] Result<AttachedProgram> attached_program(unsigned interface_index);
+
+/// What all CPUs have counted in the map of a steering program; zeros when it can not be read, or
+/// is another version's.
+[[nodiscard]] steering_counters sum_counters(int map);
 
 /// Claims the interface for this process; the claim ends with the descriptor, also when the process
 /// is killed. Error: another holdfastd has it.

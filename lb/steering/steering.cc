@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 #include "lb/steering/attached_program.h"
 #include "lb/steering/steering_shared.h"
@@ -36,6 +35,7 @@ Steering::Steering(Steering&& other) noexcept
       claim_(std::move(other.claim_)),
       skeleton_(std::move(other.skeleton_)),
       vips_(std::move(other.vips_)),
+      no_socket_before_(other.no_socket_before_),
       attach_flags_(other.attach_flags_),
       attached_(std::exchange(other.attached_, false)) {}
 
@@ -44,6 +44,7 @@ Steering& Steering::operator=(Steering&& other) noexcept {
   std::swap(claim_, other.claim_);
   std::swap(skeleton_, other.skeleton_);
   std::swap(vips_, other.vips_);
+  std::swap(no_socket_before_, other.no_socket_before_);
   std::swap(attach_flags_, other.attach_flags_);
   std::swap(attached_, other.attached_);
   return *this;
@@ -98,6 +99,9 @@ Result<void> Steering::put_on_interface() {
                       "remove it with `ip link set dev {0} xdp off`",
                       options_.interface, std::strerror(-result)));
     attached_ = true;
+    // After it was replaced, so that what it dropped until then is in.
+    if (present->counters.valid())
+      no_socket_before_ = sum_counters(present->counters.get()).no_socket;
     return {};
   }
 
@@ -153,19 +157,11 @@ Result<void> Steering::set_vips(std::span<const IpAddress> vips) {
 bool Steering::in_driver() const { return attach_flags_ == XDP_FLAGS_DRV_MODE; }
 
 SteeringStats Steering::read_stats() const {
-  SteeringStats stats{.port = options_.port};
-  const int cpus = libbpf_num_possible_cpus();
-  if (cpus <= 0) return stats;
-  std::vector<steering_counters> per_cpu(static_cast<std::size_t>(cpus));
-  const __u32 only = 0;
-  if (bpf_map_lookup_elem(bpf_map__fd(skeleton_->maps.holdfast_count), &only, per_cpu.data()) != 0)
-    return stats;
-  for (const steering_counters& counters : per_cpu) {
-    stats.to_workers += counters.to_workers;
-    stats.to_kernel += counters.to_kernel;
-    stats.no_socket += counters.no_socket;
-  }
-  return stats;
+  const auto counters = sum_counters(bpf_map__fd(skeleton_->maps.holdfast_count));
+  return {.port = options_.port,
+          .to_workers = counters.to_workers,
+          .to_kernel = counters.to_kernel,
+          .no_socket = no_socket_before_ + counters.no_socket};
 }
 
 }  // namespace holdfast

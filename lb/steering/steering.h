@@ -7,6 +7,7 @@
 // replaces it in one step.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <span>
@@ -42,6 +43,7 @@ class Steering {
   /// From now on exactly `vips` are ours; one that stays in the set is never absent in between.
   /// Error: the kernel has no room for one; those before it in order are in.
   [[nodiscard]] Result<void> set_vips(std::span<const IpAddress> vips);
+  /// `no_socket` goes on from what the program that ours replaced had counted.
   [[nodiscard]] SteeringStats read_stats() const;
   /// False: this driver has no XDP of its own, and packets take the kernel's slower generic path.
   [[nodiscard]] bool in_driver() const;
@@ -60,7 +62,8 @@ class Steering {
   UniqueFd claim_;  // tells other holdfastd processes that this interface is taken
   std::unique_ptr<steering_bpf, CloseSkeleton> skeleton_;
   std::set<IpAddress> vips_;
-  unsigned attach_flags_ = 0;  // the XDP mode it is attached in
+  std::uint64_t no_socket_before_ = 0;  // what the program that ours replaced had counted
+  unsigned attach_flags_ = 0;           // the XDP mode it is attached in
   bool attached_ = false;
 };
 

@@ -10,6 +10,8 @@
 /// The name of the map of VIPs, by which we tell our own program from any other of that name.
 /// The kernel keeps 15 characters.
 #define STEERING_VIPS_NAME "holdfast_vips"
+/// The name of the map of counters.
+#define STEERING_COUNT_NAME "holdfast_count"
 
 /// Key of the map of VIPs. IPv4 uses the first four bytes, the others are zero.
 struct steering_vip {

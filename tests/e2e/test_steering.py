@@ -110,6 +110,23 @@ class Steering(unittest.TestCase):
         self.assertEqual(from_stays, [])
         self.assertGreaterEqual(self.stats(process)[2], 3000)
 
+    def test_what_a_killed_run_left_unserved_is_counted_on(self):
+        vip = VIPS[0]
+        process = self.attach(vip)
+        for expected in (5, 2 + 5):  # of the program that was replaced, before and after the kill
+            process.kill()
+            process.wait(5)
+            self.assertNotEqual(self.wire.xdp_id(), 0)
+            self.wire.send(*[self.echo_of(vip)] * 5)
+            process = self.attach(vip)
+            self.assertEqual(self.stats(process)[2], expected)
+            self.wire.send(*[self.echo_of(vip)] * 2)
+            self.assertEqual(self.stats(process)[2], expected + 2)
+        self.assertEqual(self.end(process), 0)
+        self.wire.send(*[self.echo_of(vip)] * 5)  # to the kernel
+        process = self.attach(vip)
+        self.assertEqual(self.stats(process)[2], 0)
+
     def test_each_packet_is_counted_once(self):
         vip = VIPS[0]
         process = self.attach(*VIPS)
