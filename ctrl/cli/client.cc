@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include <array>
@@ -94,6 +95,23 @@ Asked outcome_of(Answer answer) {
   return {.exit = exit, .error = std::move(answer.error)};
 }
 
+/// How long connecting, sending and receiving may each block; 0 is for ever.
+void set_patience(int fd, std::chrono::seconds patience) {
+  timeval time{};
+  time.tv_sec = patience.count();
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+}
+
+Asked too_late(const std::string& socket_path) {
+  return no_answer(
+      ExitCode::no_daemon,
+      fmt::format("holdfastd at {} does not answer within {} s: it is stopped or hangs (a change "
+                  "that was asked for may still happen when it goes on)",
+                  printable_path(socket_path), kAnswerWithin.count()),
+      "no_answer");
+}
+
 bool send_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const auto took = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -117,7 +135,9 @@ Asked ask(const std::string& socket_path, const Request& request,
   std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
   const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return not_connected(socket_path, errno);
+  set_patience(fd.get(), kAnswerWithin);
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (errno == EAGAIN) return too_late(socket_path);  // its queue is full, nobody accepts
     return not_connected(socket_path, errno);
   }
 
@@ -132,12 +152,15 @@ Asked ask(const std::string& socket_path, const Request& request,
 
   LineBuffer lines(kMaxAnswerBytes);
   std::array<char, 64 * 1024> piece;  // NOLINT: filled by recv
+  bool answered = false;
   for (;;) {
     while (const auto text = lines.next()) {
       auto answer = parse_answer(*text);
       if (!answer) return no_answer(ExitCode::refused, answer.error().message, "bad_answer");
       if (answer->id && *answer->id != request.id) continue;
       if (answer->kind != Answer::Kind::event) return outcome_of(std::move(*answer));
+      if (!std::exchange(answered, true)) set_patience(fd.get(), std::chrono::seconds{0});
+      if (answer->body.empty()) continue;
       if (auto told = on_event(answer->body); !told) {
         return {.exit = ExitCode::refused, .error = std::move(told.error())};
       }
@@ -148,6 +171,7 @@ Asked ask(const std::string& socket_path, const Request& request,
     }
     const auto got = recv(fd.get(), piece.data(), piece.size(), 0);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return too_late(socket_path);
     if (got <= 0) {
       return no_answer(ExitCode::no_daemon,
                        "holdfastd closed the connection before it answered: it stopped, or dropped "

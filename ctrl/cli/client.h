@@ -3,6 +3,7 @@
 // thread of `holdfast`.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -19,8 +20,11 @@ struct Asked {
   Error error{};  // else
 };
 
+/// A daemon that is well answers at once; after its first event it may take any time for the next.
+inline constexpr std::chrono::seconds kAnswerWithin{5};
+
 /// Sends one request to the daemon at `socket_path` and waits for its end; `on_event` gets each
-/// event as it comes, and a failure of it ends the waiting.
+/// event as it comes (but for empty ones), and a failure of it ends the waiting.
 [[nodiscard]] Asked ask(const std::string& socket_path, const Request& request,
                         const std::function<Result<void>(const Json& event)>& on_event);
 

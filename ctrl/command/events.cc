@@ -43,6 +43,7 @@ class EventFollow : public std::enable_shared_from_this<EventFollow> {
       : control_(control), reply_(std::move(reply)) {}
 
   void start() {
+    reply_->event(Json::object());  // there may be nothing else for long
     // The timer holds this object until it ends.
     timer_ = control_.loop().call_every(kLook, "following events",
                                         [self = shared_from_this()] { self->look(); });

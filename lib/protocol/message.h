@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CLI protocol: one JSON object a line over a Unix socket. A request {v, id, command,
-// arguments} is answered by any number of {id, event} and then one {id, result} or {id, error}.
+// arguments} is answered by any number of {id, event} and then one {id, result} or {id, error}. An
+// empty event says only that the daemon is at it, for a command that may have nothing else to say.
 // Both ends use this file, so they cannot drift. Pure; any thread.
 #pragma once
 

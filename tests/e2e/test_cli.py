@@ -683,6 +683,81 @@ class Events(WithDaemon):
             self.assertLess(self.daemon.json("status")[0]["slow_callbacks"], 5)
 
 
+class HungDaemon(WithDaemon):
+    """Stopped by SIGSTOP: the kernel still takes connections and requests for it."""
+
+    @contextlib.contextmanager
+    def stopped(self):
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.daemon.process.send_signal(signal.SIGCONT)
+
+    def test_a_daemon_that_hangs_is_one_clear_line(self):
+        commands = (["status"], ["events", "--follow"], ["backend", "drain", "web/b1"])
+        with self.stopped():
+            start = time.monotonic()
+            running = [subprocess.Popen([HOLDFAST, "--socket", self.daemon.socket, *words], text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                       for words in commands]
+            for process in running:
+                output, errors = process.communicate(timeout=15)
+                self.assertEqual((process.returncode, output), (3, ""))
+                [line] = errors.splitlines()
+                self.assertIn(f"holdfastd at {self.daemon.socket} does not answer within 5 s", line)
+            self.assertGreater(time.monotonic() - start, 4.5)
+        self.daemon.run("status", check=0)
+
+    def test_a_daemon_whose_queue_is_full_is_one_clear_line_too(self):
+        with self.stopped(), contextlib.ExitStack() as waiting:
+            with contextlib.suppress(BlockingIOError):
+                for _ in range(1000):
+                    client = waiting.enter_context(socket.socket(socket.AF_UNIX))
+                    client.setblocking(False)
+                    client.connect(self.daemon.socket)
+                self.fail("the queue has no end")
+            result = self.daemon.run("status", check=3)
+            self.assertIn("does not answer within 5 s", result.stderr)
+
+    def test_after_the_first_answer_nothing_is_too_late(self):
+        for number in range(8):
+            self.daemon.say(f"active {number} 1")
+        time.sleep(0.1)
+        processes = [subprocess.Popen([HOLDFAST, "--socket", self.daemon.socket, "--json", *words],
+                                      text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                     for words in (["events", "--follow"], ["backend", "drain", "web/b1"])]
+        follower, drain = processes
+        for process in processes:
+            self.assertNotEqual(json.loads(process.stdout.readline()), {})
+        with self.stopped():
+            time.sleep(6)
+        self.daemon.run("backend", "enable", "web/b1", check=0)
+        self.assertEqual(drain.wait(10), 1)
+        self.assertIsNone(follower.poll())
+        follower.terminate()
+        for process in processes:
+            _, errors = process.communicate(timeout=10)
+            self.assertNotIn("does not answer", errors)
+
+    def test_a_follower_with_nothing_to_be_told_waits_on(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as idle:
+            path = f"{folder}/s"
+            idle.bind(path)
+            idle.listen()
+            process = subprocess.Popen([HOLDFAST, "--socket", path, "--json", "events", "--follow"],
+                                       text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            client, _ = idle.accept()
+            with client:
+                client.recv(4096)
+                client.sendall(b'{"id":1,"event":{}}\n')
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    process.wait(6)
+                client.sendall(b'{"id":1,"result":{"done":true}}\n')
+                output, errors = process.communicate(timeout=5)
+        self.assertEqual((process.returncode, output, errors), (0, '{"done":true}\n', ""))
+
+
 class BadClients(WithDaemon):
     def connect(self):
         client = socket.socket(socket.AF_UNIX)
