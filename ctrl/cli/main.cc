@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ctrl/cli/client.h"
@@ -117,6 +119,12 @@ void add_arguments(Bound& bound) {
   }
 }
 
+/// Whether the words ask for JSON: after a usage error nothing of them has been taken yet.
+bool wants_json(int argc, char** argv) {
+  return std::any_of(argv + 1, argv + argc,
+                     [](const char* word) { return std::string_view(word) == "--json"; });
+}
+
 /// "status, service, pool, ...": the commands of `app`.
 std::string commands_of(const CLI::App& app) {
   std::string names;
@@ -139,7 +147,7 @@ std::string usage_message(const CLI::App* app, const CLI::Error& fault) {
     what += here == app ? fmt::format(": {}", known)
                         : fmt::format("; {} has: {}", here->get_name(), known);
   }
-  return fmt::format("holdfast: {} (--help shows more)\n", printable(what, kMaxSentence));
+  return fmt::format("{} (--help shows more)", printable(what, kMaxSentence));
 }
 
 }  // namespace
@@ -195,8 +203,9 @@ int main(int argc, char** argv) {
     std::ostringstream errors;
     // Help and version are "errors" with code 0 in CLI11.
     const bool asked_for = app.exit(fault, out, errors) == 0;
-    write_error(errors.str());
-    return asked_for ? told(write_out(out.str())) : static_cast<int>(ExitCode::usage);
+    if (asked_for) return told(write_out(out.str()));
+    options.json = wants_json(argc, argv);
+    return show_error(options, ExitCode::usage, {.message = errors.str(), .code = "usage"});
   }
   for (const auto& bound : all) {
     if (bound->app->parsed()) return run(options, *bound);

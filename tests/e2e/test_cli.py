@@ -896,6 +896,18 @@ class WithoutDaemon(unittest.TestCase):
         self.assertEqual(result.returncode, 3)
         self.assertIn("closed the connection before it answered", result.stderr)
 
+    def test_a_usage_error_is_json_with_json_wherever_it_is_found(self):
+        for words in (["--json", "status", "x"], ["status", "x", "--json"], ["--json"],
+                      ["--json", "reboot"], ["--json", "pool", "show"],
+                      ["--json", "backend", "drain", "b1", "--timeout", "1"]):  # found by our own check
+            with self.subTest(words=words):
+                result = self.run_cli(*words)
+                self.assertEqual((result.returncode, result.stderr), (2, ""))
+                [line] = result.stdout.splitlines()
+                error = json.loads(line)["error"]
+                self.assertEqual((error["code"], sorted(error)), ("usage", ["code", "message", "where"]))
+                self.assertFalse(error["message"].startswith("holdfast:"))
+
     def test_wrong_use_is_exit_2(self):
         for words in ([], ["status", "surplus"], ["pool"], ["pool", "show"], ["nope"],
                       ["pool", "show", "a", "b"], ["status", "--nope"], ["events", "surplus"],
