@@ -2,7 +2,10 @@
 """The lab itself: that it is what it says, and that it leaves nothing behind. No balancer here:
 plain routes at the router take its place."""
 
+import dataclasses
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -265,6 +268,78 @@ class Life(unittest.TestCase):
             self.assertNotEqual(first.name, second.name)
             self.assertRegex(first.name, r"^hf\d*$")
             self.assertRegex(second.name, r"^hf\d*$")
+
+
+@needs_root
+class NotUnderstood(unittest.TestCase):
+    """A state file of another version, or a broken one, beside labs that are well."""
+
+    TEXTS = {
+        "": "not JSON",
+        "[]": "not a JSON object",
+        '{"name": "x"': "not JSON",
+        "\x00\xff": "not JSON",
+        '{"purpose": "x"}': "no 'name'",
+        "unknown key": "the unknown key 'colour'",
+        "wrong type": "'mounts' is of another type",
+        "wrong process": "other keys than",
+    }
+
+    def setUp(self):
+        self.name = free_name("odd")
+        self.folder = state.ROOT / self.name
+        self.addCleanup(self.remove)
+
+    def remove(self):
+        with state.locked():
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def write(self, text: str) -> None:
+        fields = dataclasses.asdict(state.State(self.name, "a test"))
+        other = {
+            "unknown key": {"colour": "red"},
+            "wrong type": {"mounts": 3},
+            "wrong process": {"services": {"nginx@b1": {"process": 7}}},
+        }.get(text)
+        with state.locked():
+            self.folder.mkdir(exist_ok=True)
+            whole = text if other is None else json.dumps(fields | other)
+            (self.folder / "state.json").write_text(whole, encoding="latin-1")
+
+    def run_lab(self, *argv):
+        return subprocess.run([TOOLS / "lab", *argv], capture_output=True, text=True)
+
+    def test_commands_about_it_say_so_in_one_line(self):
+        for text, reason in self.TEXTS.items():
+            with self.subTest(text=text):
+                self.write(text)
+                for argv in (["status"], ["up", "--bare"], ["down"], ["exec"]):
+                    what = ["b1", "true"] if argv == ["exec"] else []
+                    done = self.run_lab(*argv, "--name", self.name, *what)
+                    self.assertEqual(done.returncode, 1, done)
+                    [line] = done.stderr.splitlines()
+                    self.assertIn(f"{self.folder}/state.json is not understood: ", line)
+                    self.assertIn(reason, line)
+        self.assertTrue(self.folder.exists())
+
+    def test_other_labs_go_on(self):
+        self.write("")
+        with Lab(free_name("well"), bare=True) as lab:
+            status = self.run_lab("status")
+            self.assertIn(f"lab {lab.name} ", status.stdout)
+            self.assertIn(f"{self.folder}/state.json is not understood", status.stderr)
+            self.assertEqual(status.returncode, 1)
+            self.assertEqual(self.run_lab("status", "--name", lab.name).returncode, 0)
+            done = self.run_lab("exec", "--name", lab.name, "b1", "echo", "here")
+            self.assertEqual(done.stdout, "here\n")
+        self.assertTrue(self.folder.exists())
+
+    def test_what_an_earlier_version_wrote_is_understood(self):
+        self.write("unknown key")
+        fields = dataclasses.asdict(state.State(self.name, "a test"))
+        del fields["static_routes"]
+        (self.folder / "state.json").write_text(json.dumps(fields))
+        self.assertTrue(state.load(self.name).static_routes)
 
 
 @needs_root

@@ -132,15 +132,22 @@ def _down(arguments) -> None:
 
 
 def _status(arguments) -> None:
-    found = [state.load(name) for name in state.names()]
-    found = [one for one in found if one is not None and arguments.name in (None, one.name)]
-    if arguments.name is not None and not found:
-        raise LabError(f"there is no lab {arguments.name!r}")
+    if arguments.name is not None:
+        found, faults = [Lab.attach(state.check_name(arguments.name)).state], []
+    else:
+        found, faults = state.load_all()
     for one in found:
+        try:
+            status = _status_of(one)
+        except LabError as error:
+            faults.append(error)
+            continue
         if arguments.json:
-            print(json.dumps(_status_of(one)))
+            print(json.dumps(status))
         else:
-            _print_status(_status_of(one))
+            _print_status(status)
+    if faults:
+        raise LabError("\n".join(map(str, faults)))
     if not found and not arguments.json:
         print("no lab is up: `tools/lab up` raises one")
 
@@ -203,7 +210,7 @@ def _exec(arguments) -> None:
 def _chosen(name: str | None, *, for_down: bool = False) -> str | None:
     """The lab that a command without --name means: `hf`, or the only one. None when there is
     nothing that `down` could remove."""
-    labs = [one for one in state.names() if state.load(one) is not None]
+    labs = [one for one in state.names() if state.exists(one)]
     if name is not None:
         if name in labs:
             return state.check_name(name)

@@ -36,8 +36,11 @@ def _free_name(wanted: str | None, topology: Topology) -> str:
 
 def _taken(name: str, topology: Topology) -> str | None:
     """Why `name` cannot be had; None when it can. Requires: stale labs are removed."""
-    if state.load(name) is not None:
-        return f"a lab {name!r} is up: remove it with `tools/lab down --name {name}`"
+    try:
+        if state.load(name) is not None:
+            return f"a lab {name!r} is up: remove it with `tools/lab down --name {name}`"
+    except state.NotUnderstood as fault:
+        return str(fault)
     for host in topology.host_names:
         if namespaces.exists(f"{name}-{host}"):
             return f"namespace {name}-{host} exists and no lab made it: choose another name"

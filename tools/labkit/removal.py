@@ -13,7 +13,10 @@ from labkit import namespaces, state
 def remove_stale() -> None:
     """Removes what killed runs left behind. Requires: the lock is held."""
     for name in state.names():
-        found = state.load(name)
+        try:
+            found = state.load(name)
+        except state.NotUnderstood:
+            continue  # another version's lab, which may be in use
         if found is None:
             # Killed between making the folder and writing its first state: nothing else is there.
             shutil.rmtree(state.ROOT / name)

@@ -119,13 +119,70 @@ class State:
         return self.boot != boot_id() or (self.owner is not None and not self.owner_alive())
 
 
+class NotUnderstood(LabError):
+    """A state file that this version of the lab cannot read. Its lab may be up: nothing of it is
+    touched."""
+
+    def __init__(self, path: Path, reason: str):
+        super().__init__(
+            f"{path} is not understood: {reason}; another version of tools/lab may have made this "
+            "lab: use that one, or remove its processes and namespaces, then its folder, by hand"
+        )
+
+
+def exists(name: str) -> bool:
+    """There is such a lab, whether its state file is understood or not."""
+    return (ROOT / name / _STATE_FILE).exists()
+
+
 def load(name: str) -> State | None:
     """None when there is no lab of that name."""
+    path = ROOT / name / _STATE_FILE
     try:
-        text = (ROOT / name / _STATE_FILE).read_text()
+        content = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return State(**json.loads(text))
+    except OSError as error:
+        raise NotUnderstood(path, error.strerror) from None
+    except ValueError:
+        raise NotUnderstood(path, "it is not JSON") from None
+    return _state_of(content, path)
+
+
+def load_all() -> tuple[list[State], list[NotUnderstood]]:
+    """All labs, and why the others are not among them."""
+    found, faults = [], []
+    for name in names():
+        try:
+            one = load(name)
+        except NotUnderstood as fault:
+            faults.append(fault)
+            continue
+        if one is not None:
+            found.append(one)
+    return found, faults
+
+
+def _state_of(content, path: Path) -> State:
+    if not isinstance(content, dict):
+        raise NotUnderstood(path, "it is not a JSON object")
+    fields = {field.name: field for field in dataclasses.fields(State)}
+    if unknown := sorted(set(content) - set(fields)):
+        raise NotUnderstood(path, f"it has the unknown key {unknown[0]!r}")
+    # An earlier version may not have known the others: their defaults are what it did.
+    for key in ("name", "purpose", "boot", "owner", "namespaces"):
+        if key not in content:
+            raise NotUnderstood(path, f"it has no {key!r}")
+    for key, value in content.items():
+        if not isinstance(value, fields[key].type):
+            raise NotUnderstood(path, f"its {key!r} is of another type")
+    if content["name"] != path.parent.name:
+        raise NotUnderstood(path, f"it is of a lab {content['name']!r}")
+    found = State(**content)
+    for process in (*filter(None, [found.owner]), *found.services.values()):
+        if not isinstance(process, dict) or set(process) != {"pid", "start"}:
+            raise NotUnderstood(path, "a process in it has other keys than 'pid' and 'start'")
+    return found
 
 
 def names() -> list[str]:
