@@ -4,6 +4,7 @@ Installing and building are left out: the programs must be there."""
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,6 +59,54 @@ class Usage(unittest.TestCase):
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(reason, done.stderr)
 
+    def copy_with(self, folder: str, **tools: str) -> Path:
+        """tools/quickstart in a folder of its own, with these shell scripts beside it."""
+        place = Path(folder, "tools")
+        place.mkdir()
+        shutil.copy(TOOLS / "quickstart", place)
+        for name, text in tools.items():
+            script = place / name.replace("_", "-")
+            script.write_text("#!/bin/sh\n" + text)
+            script.chmod(0o755)
+        return place / "quickstart"
+
+    @needs_root
+    def test_interrupted_before_there_is_a_lab_it_says_so(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(signal=number.name), tempfile.TemporaryDirectory() as folder:
+                program = self.copy_with(folder, install_packages="echo installing; exec sleep 60")
+                run = subprocess.Popen(
+                    [program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                    # bash cannot catch what was ignored when it began.
+                    preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+                )
+                self.addCleanup(run.kill)
+                while "installing\n" != run.stdout.readline():
+                    pass
+                run.send_signal(number)
+                _, errors = run.communicate(timeout=20)
+                self.assertEqual(run.returncode, 128 + number)
+                [line] = errors.splitlines()
+                self.assertIn("quickstart: interrupted, removed nothing: ", line)
+
+    @needs_root
+    def test_an_earlier_report_does_not_outlive_a_run_that_fails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = self.copy_with(folder, install_packages="exit 1")
+            report = Path(folder, "report.json")
+            report.write_text('{"passed": true}')
+            done = subprocess.run([program, "--report", report], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertFalse(report.exists())
+            report.write_text('{"passed": true}')
+            run = start("--build-dir", folder, "--report", str(report))
+            run.communicate()
+            self.assertEqual(run.returncode, 1)
+            self.assertFalse(report.exists())
+            os.mkfifo(report)  # like a device, nobody's old report
+            subprocess.run([program, "--report", report], capture_output=True)
+            self.assertTrue(report.is_fifo())
+
     @unittest.skipIf(os.geteuid() == 0, "for other users than root")
     def test_it_wants_root(self):
         done = self.run_it()
@@ -100,8 +149,9 @@ class Quickstart(unittest.TestCase):
                 (name,) = labs_of(run.pid)
                 namespaces = state.load(name).namespaces
                 run.send_signal(number)
-                run.communicate()
+                _, errors = run.communicate()
                 self.assertEqual(run.returncode, 128 + number)
+                self.assertEqual(errors, "quickstart: interrupted, removed the lab\n")
                 self.assertIsNone(state.load(name))
                 for namespace in namespaces:
                     self.assertFalse(Path("/run/netns", namespace).exists())

@@ -21,17 +21,29 @@ def main() -> int:
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the figures as JSON")
     parser.add_argument("--build-dir", type=Path, default=DEFAULT_BUILD_DIR)
     parser.add_argument("--begun", type=float, default=time.time(), help=argparse.SUPPRESS)
+    parser.set_defaults(kept=False)
     arguments = parser.parse_args()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda received, _: sys.exit(128 + received))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    if arguments.report is not None and arguments.report.is_file():
+        arguments.report.unlink()  # of an earlier run: it must not pass for this one's
     try:
         return _run(arguments)
     except LabError as error:
         print(f"quickstart: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("quickstart: stopped; the lab is removed", file=sys.stderr)
-        return 128 + signal.SIGINT
+    except _Interrupted as interrupted:
+        rest = "the lab stays" if arguments.kept else "removed the lab"
+        print(f"quickstart: interrupted, {rest}", file=sys.stderr)
+        return 128 + interrupted.args[0]
+
+
+class _Interrupted(BaseException):
+    """Its argument is the signal's number."""
+
+
+def _interrupt(number: int, _) -> None:
+    raise _Interrupted(number)
 
 
 def _run(arguments) -> int:
@@ -57,6 +69,7 @@ def _run(arguments) -> int:
             arguments.report.write_text(json.dumps(report, indent=2) + "\n")
         if arguments.keep:
             lab.keep()
+            arguments.kept = True
         drawing = lab.topology.drawing()
         name = lab.name
     print(f"\n{drawing}\n\n{report_text(judged)}\n")
