@@ -2,7 +2,9 @@
 """tools/test itself: what it makes of reports, crashes, hangs, skips and broken files. A runner that
 overlooks a failure is worse than none."""
 
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -226,6 +228,22 @@ class Lint(unittest.TestCase):
     def test_a_long_file_is_found(self):
         self.assertTrue(self.check(lint.check_length, "int x;\n" * (lint.MAX_LINES + 1)))
         self.assertFalse(self.check(lint.check_length, "int x;\n" * lint.MAX_LINES))
+
+
+class WholeProgram(unittest.TestCase):
+    def test_wrong_arguments_are_refused_before_anything_is_installed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tools = Path(folder, "tools")
+            shutil.copytree(processes.ROOT / "tools" / "testkit", tools / "testkit")
+            shutil.copy(processes.ROOT / "tools" / "test", tools)
+            install = tools / "install-packages"
+            install.write_text('#!/bin/sh\ntouch "$(dirname "$0")/installed"\nexit 9\n')
+            install.chmod(0o755)
+            for argv, status in ((["--bogus"], 2), (["a", "b"], 2), (["--help"], 0), (["x"], 9)):
+                with self.subTest(argv=argv):
+                    done = subprocess.run([tools / "test", *argv], capture_output=True, text=True)
+                    self.assertEqual(done.returncode, status, done.stderr)
+                    self.assertEqual((tools / "installed").exists(), status == 9)
 
 
 if __name__ == "__main__":

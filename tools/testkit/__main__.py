@@ -33,6 +33,7 @@ def arguments() -> argparse.Namespace:
                         help="also the optimised unit and pipeline tests, a build with clang, "
                         "ThreadSanitizer and longer fuzzing")
     parser.add_argument("--list", action="store_true", help="builds, then only names the tests")
+    parser.add_argument("--only-arguments", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -147,6 +148,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, on_signal)
     signal.signal(signal.SIGTERM, on_signal)
     options = arguments()
+    if options.only_arguments:
+        return 0
     report = Report()
     run = Run(report, options.pattern, options.full)
     try:
