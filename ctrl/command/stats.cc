@@ -57,11 +57,13 @@ void run_stats(ControlPlane& control, const Json& /*arguments*/,
                        {"identity", identity_of(worker.packets)},
                        {"polls", worker.polls},
                        {"sleeps", worker.sleeps},
-                       {"heartbeat", worker.heartbeat}});
+                       {"heartbeat", worker.heartbeat},
+                       {"snapshot_generation", worker.snapshot_generation}});
   }
   Json ports = Json::array();
   for (const auto& port : stats.ports) {
     ports.push_back({{"name", port.name},
+                     {"up", port.up},
                      {"received", port.received},
                      {"transmitted", port.transmitted},
                      {"missed", port.missed},
@@ -122,7 +124,8 @@ std::string workers_text(const Json& workers) {
                {"NOT RECORDED", true},
                {"POLLS", true},
                {"SLEEPS", true},
-               {"HEARTBEAT", true}});
+               {"HEARTBEAT", true},
+               {"SNAPSHOT GENERATION", true}});
   for (const auto& worker : workers) {
     const auto& packets = part(worker, "packets");
     const auto& flows = part(worker, "flow_table");
@@ -135,7 +138,7 @@ std::string workers_text(const Json& workers) {
                number_text(flows, "capacity"), number_text(flows, "hits"),
                number_text(flows, "sibling_hits"), number_text(flows, "not_recorded"),
                number_text(worker, "polls"), number_text(worker, "sleeps"),
-               number_text(worker, "heartbeat")});
+               number_text(worker, "heartbeat"), number_text(worker, "snapshot_generation")});
   }
   return table.text();
 }
@@ -146,6 +149,7 @@ std::string render_stats(const Json& result) {
                      counters_text(part(result, "flow_table")) + "\n" +
                      workers_text(part(result, "workers"));
   Table ports({{"PORT"},
+               {"UP"},
                {"RECEIVED", true},
                {"TRANSMITTED", true},
                {"MISSED", true},
@@ -153,10 +157,10 @@ std::string render_stats(const Json& result) {
                {"TRANSMIT ERRORS", true},
                {"NO BUFFERS", true}});
   for (const auto& port : part(result, "ports")) {
-    ports.add({text_at(port, "name"), number_text(port, "received"),
-               number_text(port, "transmitted"), number_text(port, "missed"),
-               number_text(port, "receive_errors"), number_text(port, "transmit_errors"),
-               number_text(port, "no_buffers")});
+    ports.add({text_at(port, "name"), flag_at(port, "up") ? "yes" : "no",
+               number_text(port, "received"), number_text(port, "transmitted"),
+               number_text(port, "missed"), number_text(port, "receive_errors"),
+               number_text(port, "transmit_errors"), number_text(port, "no_buffers")});
   }
   if (!ports.empty()) text += "\n" + ports.text();
   Table steering({{"STEERING"}, {"TO WORKERS", true}, {"TO KERNEL", true}, {"NO SOCKET", true}});

@@ -249,7 +249,7 @@ class WhatOperatorsSee(WithDaemon):
 
         def fields(struct):
             body = re.search(rf"struct {struct} {{(.*?)\n}};", header, re.DOTALL)[1]
-            return re.findall(r"^  (?:std::uint64_t|std::array<.*>|std::string|unsigned|int) (\w+)",
+            return re.findall(r"^  (?:std::uint64_t|std::array<.*>|std::string|unsigned|int|bool) (\w+)",
                               body, re.MULTILINE)
 
         [stats] = self.daemon.json("stats")
