@@ -12,7 +12,7 @@ from .processes import ROOT
 from .results import Report, Result, matches
 
 # Seconds. The short run, the installation and all builds included, stays under 15 minutes on two cores.
-TIDY_SHORT, TIDY_FULL = 45, 3600
+TIDY_SHORT, TIDY_FULL = 30, 3600
 
 # Tests with these before their names repeat others or look at everything; a pattern selects them
 # only when it begins so.
