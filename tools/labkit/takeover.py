@@ -23,6 +23,7 @@ LATE_PORTS = (61000, 64999)
 LATE_PAUSE_SECONDS = 0.05
 LATE_LIMIT_SECONDS = 2.0
 _LATE_TABLE = "100"
+_TCP = "6"  # a minimal system has no /etc/protocols that knows its name
 
 
 def run(lab, say) -> dict:
@@ -163,7 +164,7 @@ class _Takeover:
         """Packets from LATE_PORTS go to the first balancer."""
         first = self._lab.topology.host(FIRST)
         ports = f"{LATE_PORTS[0]}-{LATE_PORTS[1]}"
-        rule = ["pref", "100", "ipproto", "tcp", "sport", ports, "lookup", _LATE_TABLE]
+        rule = ["pref", "100", "ipproto", _TCP, "sport", ports, "lookup", _LATE_TABLE]
         ways = (("-4", self._lab.topology.vip4, first.v4), ("-6", self._lab.topology.vip6, first.v6))
         for family, vip, gateway in ways:
             route = [vip, "via", gateway, "table", _LATE_TABLE]

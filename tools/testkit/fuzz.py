@@ -10,7 +10,7 @@ from .processes import ROOT
 from .results import Result, matches
 
 AT_ONCE = 2
-# Seconds: for all targets together in the short run, for each one in the full run.
+# Seconds of fuzzing: the sum over all targets in the short run, for each one in the full run.
 TOGETHER, EACH = 120, 60
 
 
@@ -19,8 +19,7 @@ def run(pattern: str | None, full: bool) -> list[Result]:
     targets = [path for path in FUZZ.fuzz_programs() if matches(f"fuzz: {_name(path)}", pattern)]
     if not targets:
         return []
-    rounds = -(-len(targets) // AT_ONCE)
-    seconds = EACH if full else max(5, TOGETHER // rounds)
+    seconds = EACH if full else max(5, TOGETHER // len(targets))
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda target: _run_one(target, seconds), targets))
 
