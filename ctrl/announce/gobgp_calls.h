@@ -34,8 +34,10 @@ class Calls {
     return context;
   }
 
-  /// Any thread; the last that a call does. Takes the caller's share of the context.
-  void end(Context context) {
+  /// Any thread; the last that `call` does: it is deleted. Takes its share of the context.
+  template <class Call>
+  void end(Call* call, Context context) {
+    delete call;
     const std::lock_guard lock(mutex_);
     contexts_.erase(context);
     context.reset();
@@ -102,10 +104,7 @@ class UnaryCall final : public grpc::ClientUnaryReactor {
     calls_.post([done = std::move(done_), status, response = std::move(response_)] {
       done(status, response);
     });
-    Calls& calls = calls_;
-    Calls::Context context = std::move(context_);
-    delete this;
-    calls.end(std::move(context));
+    calls_.end(this, std::move(context_));
   }
 
   Calls& calls_;
@@ -162,10 +161,7 @@ class ListCall final : public grpc::ClientReadReactor<Response> {
   void OnDone(const grpc::Status& status) override {
     answer_->status = status;
     calls_.post([done = std::move(done_), answer = std::move(answer_)] { done(*answer); });
-    Calls& calls = calls_;
-    Calls::Context context = std::move(context_);
-    delete this;
-    calls.end(std::move(context));
+    calls_.end(this, std::move(context_));
   }
 
   Calls& calls_;

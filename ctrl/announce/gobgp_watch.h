@@ -55,10 +55,7 @@ class WatchCall final : public grpc::ClientReadReactor<apipb::WatchEventResponse
 
   void OnDone(const grpc::Status& status) override {
     calls_.post([ended = listener_.ended, status] { ended(status); });
-    Calls& calls = calls_;
-    Calls::Context context = std::move(context_);
-    delete this;
-    calls.end(std::move(context));
+    calls_.end(this, std::move(context_));
   }
 
   Calls& calls_;
