@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from test_cli import CONFIG, Daemon, Listener  # noqa: E402
+from control import CONFIG, Daemon, Listener  # noqa: E402
 
 BGP = CONFIG.replace("[control]\n", "[control]\nlinger = \"1500ms\"\n").replace(
     "[[vip]]\n", "[bgp]\nnext_hop = \"192.0.2.5\"\nnext_hop_v6 = \"2001:db8:1::5\"\n[[vip]]\n", 1)
