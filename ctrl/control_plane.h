@@ -102,7 +102,7 @@ class ControlPlane {
              std::optional<std::chrono::milliseconds> timeout, Loop::Callback published);
   void enable(std::span<const MembershipKey> memberships, Loop::Callback published);
   /// Replaces the configured weight of each until the daemon ends; the configured one itself ends
-  /// that. Requires: weight <= 1000, and each is in the configuration.
+  /// that. Requires: weight <= kMaxWeight, and each is in the configuration.
   void set_weight(std::span<const MembershipKey> memberships, std::uint32_t weight,
                   Loop::Callback published);
 

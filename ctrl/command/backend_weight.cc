@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <optional>
-
 #include "ctrl/command/backend.h"
 #include "ctrl/command/common.h"
 #include "ctrl/command/select.h"
 #include "ctrl/command/table.h"
 #include "ctrl/control_plane.h"
+#include "lib/base/digits.h"
 
 namespace holdfast {
 namespace {
-
-constexpr std::uint32_t kMaxWeight = 1000;
-
-std::optional<std::uint32_t> parse_weight(std::string_view text) {
-  std::uint32_t weight = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
-  if (error != std::errc{} || end != text.data() + text.size() || weight > kMaxWeight)
-    return std::nullopt;
-  return weight;
-}
 
 Json backend_json(const SelectedBackend& selected) {
   const auto& backend = *selected.backend;
@@ -50,7 +37,7 @@ Json pools_json(const std::vector<SelectedBackend>& selected) {
 }
 
 void run(ControlPlane& control, const Json& arguments, const std::shared_ptr<Reply>& reply) {
-  const auto weight = parse_weight(text_at(arguments, "weight"));
+  const auto weight = parse_decimal(text_at(arguments, "weight"), kMaxWeight);
   if (!weight) {
     return reply->error(
         {.message = fmt::format("WEIGHT is a whole number from 0 to {}", kMaxWeight),

@@ -105,10 +105,13 @@ struct StaticNextHop {
   friend bool operator==(const StaticNextHop&, const StaticNextHop&) = default;
 };
 
+/// Of a backend, in the file and at run time.
+inline constexpr std::uint32_t kMaxWeight = 1000;
+
 struct BackendConfig {
   std::string name;  // default: the address
   IpAddress address;
-  std::uint32_t weight = 100;  // 0..1000
+  std::uint32_t weight = 100;  // 0..kMaxWeight
   std::optional<StaticNextHop> next_hop;
 
   friend bool operator==(const BackendConfig&, const BackendConfig&) = default;

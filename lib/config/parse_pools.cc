@@ -68,7 +68,7 @@ void parse_backend(const toml::table& table, const std::string& pool_what, PoolC
       reader.rename(fmt::format("backend {} of {}", backend.name, pool_what));
     }
   }
-  if (const auto weight = reader.integer("weight", 0, 1000))
+  if (const auto weight = reader.integer("weight", 0, kMaxWeight))
     backend.weight = static_cast<std::uint32_t>(*weight);
   parse_next_hop(reader, backend, places, faults);
   reader.finish();

@@ -4,21 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
+
+#include "lib/base/digits.h"
 
 namespace holdfast {
 namespace {
-
-/// A decimal number and nothing else: no sign, no space.
-template <class Number>
-std::optional<Number> parse_decimal(std::string_view text) {
-  Number value{};
-  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 constexpr bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
@@ -41,12 +32,11 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
 Result<HashSeed> parse_seed(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  const auto value = parse_hex<std::uint64_t>(text);
   // The text is a secret: the message never repeats it.
-  if (text.size() != 16 || error != std::errc{} || end != text.data() + text.size())
+  if (text.size() != 16 || !value)
     return fail("a hash seed is 16 hexadecimal digits and nothing else");
-  return HashSeed{value};
+  return HashSeed{*value};
 }
 
 namespace config {

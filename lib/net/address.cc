@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <charconv>
 #include <cstring>
+
+#include "lib/base/digits.h"
 
 namespace holdfast {
 
@@ -52,10 +53,9 @@ std::optional<MacAddress> MacAddress::parse(std::string_view text) {
   if (text.size() != 17) return std::nullopt;
   MacAddress result;
   for (std::size_t i = 0; i < 6; ++i) {
-    const char* begin = text.data() + i * 3;
-    const auto [end, error] = std::from_chars(begin, begin + 2, result.bytes[i], 16);
-    if (error != std::errc{} || end != begin + 2) return std::nullopt;
-    if (i < 5 && begin[2] != ':') return std::nullopt;
+    const auto byte = parse_hex<std::uint8_t>(text.substr(i * 3, 2));
+    if (!byte || (i < 5 && text[i * 3 + 2] != ':')) return std::nullopt;
+    result.bytes[i] = *byte;
   }
   return result;
 }
@@ -64,7 +64,7 @@ std::string MacAddress::text() const { return fmt::format("{:02x}", fmt::join(by
 
 namespace {
 
-unsigned width(const IpAddress& address) { return address.is_v4() ? 32 : 128; }
+std::uint8_t width(const IpAddress& address) { return address.is_v4() ? 32 : 128; }
 
 bool bit(const IpAddress& address, unsigned index) {
   return (address.bytes()[index / 8] >> (7 - index % 8) & 1) != 0;
@@ -76,15 +76,12 @@ std::optional<Prefix> Prefix::parse(std::string_view text) {
   const auto slash = text.find('/');
   const auto address = IpAddress::parse(text.substr(0, slash));
   if (!address) return std::nullopt;
-  if (slash == text.npos) return Prefix{*address, static_cast<std::uint8_t>(width(*address))};
-  const auto digits = text.substr(slash + 1);
-  unsigned length = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
-  if (error != std::errc{} || end != digits.data() + digits.size() || length > width(*address))
-    return std::nullopt;
-  for (unsigned i = length; i < width(*address); ++i)
+  if (slash == text.npos) return Prefix{*address, width(*address)};
+  const auto length = parse_decimal<std::uint8_t>(text.substr(slash + 1), width(*address));
+  if (!length) return std::nullopt;
+  for (unsigned i = *length; i < width(*address); ++i)
     if (bit(*address, i)) return std::nullopt;
-  return Prefix{*address, static_cast<std::uint8_t>(length)};
+  return Prefix{*address, *length};
 }
 
 bool Prefix::contains(const IpAddress& candidate) const {

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/net/endpoint.h"
 
-#include <charconv>
+#include "lib/base/digits.h"
 
 namespace holdfast {
 namespace {
 
 std::optional<std::uint16_t> parse_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   if (text.size() > 1 && text.front() == '0') return std::nullopt;
-  return port;
+  return parse_decimal<std::uint16_t>(text);
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <cstdint>
+#include <optional>
+
+#include "lib/base/digits.h"
 
 namespace holdfast::agent {
 
@@ -21,11 +24,11 @@ std::string to_pin_name(std::string_view interface) {
 std::string from_pin_name(std::string_view pin_name) {
   std::string result;
   for (std::size_t i = 0; i < pin_name.size(); ++i) {
-    unsigned code = 0;
-    const char* const digits = pin_name.data() + i + 1;
-    if (pin_name[i] == '%' && i + 2 < pin_name.size() &&
-        std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2) {
-      result += static_cast<char>(code);
+    std::optional<std::uint8_t> code;
+    if (pin_name[i] == '%' && i + 2 < pin_name.size())
+      code = parse_hex<std::uint8_t>(pin_name.substr(i + 1, 2));
+    if (code) {
+      result += static_cast<char>(*code);
       i += 2;
     } else {
       result += pin_name[i];
