@@ -25,6 +25,7 @@
 #include "lib/base/unique_fd.h"
 #include "lib/config/advice.h"
 #include "lib/config/config.h"
+#include "lib/config/seed_file.h"
 
 namespace holdfast {
 namespace {
@@ -52,17 +53,6 @@ struct Options {
   return fail(faults);
 }
 
-[[nodiscard]] Result<HashSeed> read_seed(const Config& config, const std::string& config_path) {
-  const auto& path = config.dataplane.hash_seed_file;
-  const auto text = read_file(path, kSeedFile);
-  if (!text) return tl::unexpected(with_seed_advice(text.error(), config_path));
-  auto seed = parse_seed(*text);
-  if (!seed)
-    return tl::unexpected(
-        with_seed_advice({seed.error().message, printable_path(path)}, config_path));
-  return seed;
-}
-
 void set_up_log(const std::string& level) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("holdfastd"));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l: %v");
@@ -86,8 +76,8 @@ void set_up_log(const std::string& level) {
 [[nodiscard]] Result<void> run(const Options& options) {
   const auto config = read_config(options.config);
   if (!config) return tl::unexpected(config.error());
-  const auto seed = read_seed(*config, options.config);
-  if (!seed) return tl::unexpected(seed.error());
+  const auto seed = read_seed(config->dataplane.hash_seed_file);
+  if (!seed) return tl::unexpected(with_seed_advice(seed.error(), options.config));
   if (options.check) return write_out(fmt::format("{}: good\n", printable_path(options.config)));
 
   const UniqueFd signals = take_signals();

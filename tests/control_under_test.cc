@@ -31,6 +31,7 @@
 #include "ctrl/control_plane.h"
 #include "lb/flow/flow_context.h"
 #include "lb/flow/lookup.h"
+#include "lib/config/seed_file.h"
 #include "tests/dsl/fake_speaker.h"
 
 namespace holdfast {
@@ -186,7 +187,7 @@ int run(const std::string& path) {
   for (const auto& fault : parsed.faults) std::cerr << fault.text() << "\n";
   if (!parsed.ok()) return 1;
   play_on_loopback(parsed.config);
-  const auto seed = parse_seed(read_file(parsed.config.dataplane.hash_seed_file));
+  const auto seed = read_seed(parsed.config.dataplane.hash_seed_file);
   if (!seed) {
     std::cerr << seed.error().text() << "\n";
     return 1;

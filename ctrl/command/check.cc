@@ -7,6 +7,7 @@
 #include "lib/base/read_file.h"
 #include "lib/config/advice.h"
 #include "lib/config/config.h"
+#include "lib/config/seed_file.h"
 
 namespace holdfast {
 namespace {
@@ -24,17 +25,13 @@ Json fault(const std::string& file, const Error& error) {
 /// on the load balancer: that it can not be looked at from here is no fault.
 void look_at_seed(const Config& config, const std::string& config_path, Json& faults, Json& notes) {
   const auto& path = config.dataplane.hash_seed_file;
-  const auto text = read_file(path, kSeedFile);
-  if (text) {
-    const auto seed = parse_seed(*text);
-    if (!seed)
-      faults.push_back(
-          fault(path, with_seed_advice({seed.error().message, printable_path(path)}, config_path)));
-  } else if (text.error().code == "not_found" || text.error().code == "permission") {
-    notes.push_back(fmt::format("hash_seed_file was not checked: {}", text.error().text()));
-  } else {
-    faults.push_back(fault(path, with_seed_advice(text.error(), config_path)));
-  }
+  const auto seed = read_seed(path);
+  if (seed) return;
+  const auto& error = seed.error();
+  if (error.code == "not_found" || error.code == "permission")
+    notes.push_back(fmt::format("hash_seed_file was not checked: {}", error.text()));
+  else
+    faults.push_back(fault(path, with_seed_advice(error, config_path)));
 }
 
 LocalResult run(const Json& arguments) {

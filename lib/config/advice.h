@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an operator can do about a configuration file or a seed file that can not be read or used:
-// the errors of read_file() and parse_seed() with that said. Pure; any thread.
+// the errors of read_file() and read_seed() with that said. Pure; any thread.
 #pragma once
 
 #include <string>

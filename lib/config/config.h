@@ -192,7 +192,4 @@ inline constexpr std::chrono::milliseconds kLongestDuration = std::chrono::hours
 /// "250ms", "10s", "15m", "2h": a whole number and one unit. Nothing else.
 [[nodiscard]] std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
 
-/// The content of a seed file: 16 hexadecimal digits, white space around them is ignored.
-[[nodiscard]] Result<HashSeed> parse_seed(std::string_view text);
-
 }  // namespace holdfast

@@ -29,16 +29,6 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
   return std::min(std::chrono::milliseconds{*count * factor}, kLongestDuration);
 }
 
-Result<HashSeed> parse_seed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  const auto value = parse_hex<std::uint64_t>(text);
-  // The text is a secret: the message never repeats it.
-  if (text.size() != 16 || !value)
-    return fail("a hash seed is 16 hexadecimal digits and nothing else");
-  return HashSeed{*value};
-}
-
 namespace config {
 
 std::optional<PortRange> parse_ports(std::string_view text) {

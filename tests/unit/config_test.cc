@@ -808,17 +808,3 @@ TEST_CASE("durations are a whole number and one unit") {
     CHECK(!parse_duration(text));
   CHECK(!parse_duration(std::string_view{"1s\0", 3}));
 }
-
-TEST_CASE("a seed is 16 hexadecimal digits") {
-  const auto seed = parse_seed("  0123456789abcDEF\n");
-  REQUIRE(seed);
-  CHECK(seed->value == 0x0123456789abcdef);
-  for (const auto* text :
-       {"", "0123456789abcde", "0123456789abcdef0", "0x23456789abcdef", "0123456789abcdeg",
-        "01234567 89abcdef", "-123456789abcdef", "+123456789abcdef"}) {
-    INFO(text);
-    const auto bad = parse_seed(text);
-    REQUIRE(!bad);
-    CHECK(bad.error().message == "a hash seed is 16 hexadecimal digits and nothing else");
-  }
-}
