@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "ctrl/command/common.h"
 #include "ctrl/command/table.h"
 #include "ctrl/control_plane.h"
@@ -150,19 +148,11 @@ std::string render_bgp(const Json& result) {
   return text + "\n" + (peers.empty() ? "no peers\n" : peers.text()) + "\n" + vips.text();
 }
 
-Json services_of(const Config& config, const IpAddress& vip) {
-  Json services = Json::array();
-  for (const auto& service : config.services) {
-    const auto& vips = service.vips;
-    if (std::find(vips.begin(), vips.end(), vip) != vips.end()) services.push_back(service.name);
-  }
-  return services;
-}
-
 void run_vip_list(ControlPlane& control, const Json& /*arguments*/,
                   const std::shared_ptr<Reply>& reply) {
   const auto wanted = control.wanted();
   const auto* announcer = control.announcer();
+  const auto services = services_by_vip(control.config());
   Json vips = Json::array();
   for (const auto& vip : control.config().vips) {
     std::string_view state = "off";
@@ -177,7 +167,7 @@ void run_vip_list(ControlPlane& control, const Json& /*arguments*/,
         reason = fmt::format("gobgpd is {}", name_of(announcer->link().state()));
     }
     vips.push_back({{"vip", vip.address.text()},
-                    {"services", services_of(control.config(), vip.address)},
+                    {"services", services.at(vip.address)},
                     {"wanted", wanted.at(vip.address).announcement.has_value()},
                     {"announce", state},
                     {"reason", std::move(reason)}});
@@ -195,6 +185,14 @@ std::string render_vip_list(const Json& result) {
 }
 
 }  // namespace
+
+std::map<IpAddress, std::vector<std::string_view>> services_by_vip(const Config& config) {
+  std::map<IpAddress, std::vector<std::string_view>> services;
+  for (const auto& vip : config.vips) services[vip.address];
+  for (const auto& service : config.services)
+    for (const auto& vip : service.vips) services[vip].push_back(service.name);
+  return services;
+}
 
 Json bgp_summary(const ControlPlane& control) {
   const auto& bgp = control.config().bgp;
