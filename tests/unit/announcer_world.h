@@ -171,4 +171,15 @@ struct World {
   Result<void> put(const AskRemove& ask) { return speaker.remove(ask.vip); }
 };
 
+/// A world at rest: both VIPs wanted, in the RIB and sent.
+inline World announced() {
+  World world;
+  world.want(kVip4);
+  world.want(kVip6);
+  world.pass(5s);
+  REQUIRE(world.agree());
+  REQUIRE(world.announcer.alarms().empty());
+  return world;
+}
+
 }  // namespace holdfast::world
