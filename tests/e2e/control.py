@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,3 +154,17 @@ class Daemon:
         self.log.close()
         self.folder.cleanup()
         return code
+
+
+class WithDaemon(unittest.TestCase):
+    """A daemon of its own for each test, whose checked backends are eligible."""
+
+    def setUp(self):
+        self.listener = Listener()
+        self.daemon = Daemon(self.listener.port)
+        self.daemon.wait_for("web", "b1", "eligible")
+        self.daemon.wait_for("web", "b2", "eligible")
+
+    def tearDown(self):
+        self.listener.close()
+        self.assertEqual(self.daemon.stop(), 0)
