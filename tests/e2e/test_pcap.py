@@ -2,10 +2,8 @@
 """The real holdfastd over capture files: packets in, packets out, byte for byte. Needs no root."""
 
 import collections
-import dataclasses
 import os
 import struct
-import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -13,117 +11,19 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import frames as f  # noqa: E402
-from daemon import DAEMON, NOBODY, Daemon  # noqa: E402
-
-VIP4, VIP6 = "203.0.113.10", "2001:db8:203::10"
-SOURCE4, SOURCE6 = "192.0.2.1", "2001:db8:1::1"
-BACKENDS4 = {"192.0.2.21": "02:00:5e:10:00:21", "192.0.2.22": "02:00:5e:10:00:22"}
-BACKENDS6 = {"2001:db8:2::21": "02:00:5e:10:06:21", "2001:db8:2::22": "02:00:5e:10:06:22"}
-
-CONFIG = """
-[dataplane]
-ports = [{ports}]
-workers = {workers}
-flow_capacity = 10000
-hash_seed_file = "seed"
-tunnel_source_v4 = "192.0.2.1"
-tunnel_source_v6 = "2001:db8:1::1"
-[control]
-socket = "{folder}/holdfast.sock"
-[[vip]]
-address = "203.0.113.10"
-[[vip]]
-address = "2001:db8:203::10"
-[[service]]
-name = "web"
-vips = ["203.0.113.10", "2001:db8:203::10"]
-protocol = "tcp"
-ports = "80"
-pool = "four"
-[[service]]
-name = "web-six"
-vips = ["203.0.113.10", "2001:db8:203::10"]
-protocol = "tcp"
-ports = "443"
-pool = "six"
-[[service]]
-name = "dns"
-vips = ["203.0.113.10", "2001:db8:203::10"]
-protocol = "udp"
-ports = "53"
-pool = "four"
-[[service]]
-name = "tagged"
-vips = ["203.0.113.10"]
-protocol = "udp"
-ports = "7"
-pool = "vlan"
-[[pool]]
-name = "four"
-table_size = 251
-backends = [
-  { address = "192.0.2.21", next_hop = { port = "{out}", mac = "02:00:5e:10:00:21" } },
-  { address = "192.0.2.22", next_hop = { port = "{out}", mac = "02:00:5e:10:00:22" } },
-]
-[[pool]]
-name = "six"
-table_size = 251
-backends = [
-  { address = "2001:db8:2::21", next_hop = { port = "{out}", mac = "02:00:5e:10:06:21" } },
-  { address = "2001:db8:2::22", next_hop = { port = "{out}", mac = "02:00:5e:10:06:22" } },
-]
-[[pool]]
-name = "vlan"
-table_size = 251
-backends = [
-  { address = "192.0.2.31", next_hop = { port = "{out}", mac = "02:00:5e:10:00:31", vlan = 7 } },
-]
-"""
-
-ONE_PORT = '{ name = "p", vdev = "net_pcap0,rx_pcap={folder}/in,tx_pcap={folder}/out" }'
-
-
-def config(ports: str = ONE_PORT, workers: int = 1, out: str = "p") -> str:
-    filled = CONFIG.replace("{ports}", ports).replace("{workers}", str(workers))
-    return filled.replace("{out}", out)
-
-
-def client(number: int, family: int = 4) -> tuple[str, int]:
-    address = f"198.51.100.{number % 200 + 1}" if family == 4 else f"2001:db8:99::{number + 1:x}"
-    return address, 10000 + number
-
-
-def forward(packets: list[bytes], **options) -> list[bytes]:
-    """Sends `packets` (IP) through one holdfastd; the frames that come out, in their order. Each
-    is to be forwarded."""
-    outcome = run_frames([f.frame_of(packet) for packet in packets], **options)
-    if len(outcome.frames) != len(packets):
-        raise AssertionError(f"{len(outcome.frames)} of {len(packets)} came out: {outcome.dropped}")
-    return outcome.frames
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    frames: list[bytes]  # that came out, in their order
-    stats: dict  # as the CLI shows them
-    dropped: dict[str, int]  # by reason, those that happened
-
-
-def run_frames(frames: list[bytes], **options) -> Outcome:
-    daemon = Daemon(config(), **options)
-    try:
-        f.write_pcap(daemon.folder / "in", frames)
-        daemon.start()
-        stats = daemon.stats_after(len(frames))
-        dropped = {row["reason"]: row["total"] for row in daemon.ask("drops")["reasons"]}
-        if daemon.stop() != 0:
-            raise AssertionError(daemon.stderr)
-        left = os.listdir(daemon.folder / "tmp")
-        if left:
-            raise AssertionError(f"left behind: {left}")
-        return Outcome(f.read_pcap(daemon.folder / "out"), stats, dropped)
-    finally:
-        daemon.close()
+from captures import (  # noqa: E402
+    BACKENDS4,
+    BACKENDS6,
+    SOURCE4,
+    SOURCE6,
+    VIP4,
+    VIP6,
+    client,
+    config,
+    forward,
+    run_frames,
+)
+from daemon import NOBODY, Daemon  # noqa: E402
 
 
 class Forwarding(unittest.TestCase):
@@ -340,124 +240,6 @@ class Ports(unittest.TestCase):
     def test_no_privilege_is_needed(self):
         packets = [f.tcp(client(n), (VIP4, 80), f.SYN) for n in range(10)]
         self.assertEqual(len(forward(packets, user=NOBODY)), 10)
-
-
-class Faults(unittest.TestCase):
-    """Each ends the start with one sentence that says what to do."""
-
-    def assert_refused(self, text: str, *words: str, status: int = 1, prepare=None) -> str:
-        daemon = Daemon(text)
-        self.addCleanup(daemon.close)
-        if prepare:
-            prepare(daemon.folder)
-        got, said = daemon.run_to_end()
-        self.assertEqual(got, status, said)
-        self.assertEqual(said.count("\n"), 1, said)
-        for word in words:
-            self.assertIn(word, said)
-        return said
-
-    def test_a_broken_config(self):
-        said = self.assert_refused(config().replace("[[vip]]", "[[vip"), "holdfast.toml:")
-        self.assertRegex(said, r"holdfast\.toml:\d+:\d+: ")
-
-    def test_a_missing_capture(self):
-        self.assert_refused(config(), "port p", "net_pcap0")
-
-    def test_an_unknown_driver(self):
-        self.assert_refused(config('{ name = "p", vdev = "net_nosuch0" }'), "port p", "net_nosuch0")
-
-    def test_not_a_network_driver(self):
-        self.assert_refused(config('{ name = "p", vdev = "crypto_null0" }'), "crypto_null0", "net_pcap0")
-
-    def test_more_workers_than_queues(self):
-        self.assert_refused(config(workers=2), 'port "p"', "queues = 2")
-
-    def test_more_queues_than_the_device_has(self):
-        ports = ONE_PORT.replace('name = "p"', 'name = "p", queues = 3')
-        self.assert_refused(
-            config(ports),
-            "port p",
-            "1 queue",
-            "queues = 3",
-            prepare=lambda folder: f.write_pcap(folder / "in", []),
-        )
-
-    def test_more_workers_than_cpus(self):
-        cpus = len(os.sched_getaffinity(0))
-        ports = f'{{ name = "p", queues = {cpus + 1}, vdev = "net_null0" }}'
-        self.assert_refused(config(ports, workers=cpus + 1), f"{cpus} CPU", "workers")
-
-    def test_an_empty_config_is_told_what_it_needs(self):
-        daemon = Daemon("")
-        self.addCleanup(daemon.close)
-        got, said = daemon.run_to_end()
-        self.assertEqual(got, 1, said)
-        self.assertIn('[dataplane] needs "ports"', said)
-
-    def test_files_that_are_too_large(self):
-        self.assert_refused(config(), "seed: is larger than 4 KiB: not a hash seed",
-                            prepare=lambda folder: (folder / "seed").write_text("0" * 5000))
-        self.assert_refused("#" * (16 << 20) + "\n", "is larger than 16 MiB: not a configuration")
-
-    def test_a_seed_that_is_a_folder(self):
-        self.assert_refused(config().replace('"seed"', '"tmp"'),
-                            "tmp: can not be read: Is a directory")
-
-    def test_a_missing_seed(self):
-        self.assert_refused(config().replace('"seed"', '"noseed"'), "noseed: can not be read",
-                            "[dataplane] hash_seed_file of ", "holdfast.toml",
-                            "make it with `openssl rand -hex 8`")
-
-    def test_a_seed_that_is_none(self):
-        self.assert_refused(config(), "16 hexadecimal digits", "[dataplane] hash_seed_file of ",
-                            "openssl rand -hex 8",
-                            prepare=lambda folder: (folder / "seed").write_text("seed\n"))
-
-    @unittest.skipIf(os.geteuid() != 0, "needs root: becomes another user")
-    def test_files_that_may_not_be_read_are_said_what_to_do_about(self):
-        for name, words in (("seed", ["[dataplane] hash_seed_file of "]), ("holdfast.toml", [])):
-            with self.subTest(name):
-                daemon = Daemon(config(), user=NOBODY)
-                self.addCleanup(daemon.close)
-                (daemon.folder / name).chmod(0)
-                got, said = daemon.run_to_end()
-                self.assertEqual(got, 4, said)
-                self.assertEqual(said.count("\n"), 1, said)
-                for word in (f"{name}: can not be read: Permission denied", "run this as root", *words):
-                    self.assertIn(word, said)
-
-    def test_a_missing_config(self):
-        daemon = Daemon(config())
-        self.addCleanup(daemon.close)
-        daemon.config_path.unlink()
-        got, said = daemon.run_to_end()
-        self.assertEqual(got, 1, said)
-        self.assertEqual(said.count("\n"), 1, said)
-        self.assertIn("holdfast.toml: can not be read: No such file or directory: name the", said)
-
-    def test_a_pci_device_without_huge_pages(self):
-        # No machine that runs this has a NIC there; with huge pages the device is what is missing.
-        self.assert_refused(config('{ name = "p", pci = "0000:ff:1f.7" }'), "0000:ff:1f.7")
-
-    def test_usage(self):
-        daemon = Daemon(config())
-        self.addCleanup(daemon.close)
-        got, said = daemon.run_to_end("sur\nplus\x1b" + "s" * 70_000)
-        self.assertEqual(got, 2, said)
-        self.assertEqual(said.count("\n"), 1, said)
-        self.assertTrue(said.strip().isprintable(), said)
-        self.assertLess(len(said), 700)
-
-    def test_an_answer_that_can_not_be_written_is_exit_1_with_a_line(self):
-        daemon = Daemon(config())
-        self.addCleanup(daemon.close)
-        for words in (["--version"], ["--help"], ["--config", str(daemon.config_path), "--check"]):
-            with self.subTest(words=words), open("/dev/full", "w") as full:
-                result = subprocess.run([DAEMON, *words], stdout=full, stderr=subprocess.PIPE,
-                                        text=True, timeout=20)
-                self.assertEqual(result.returncode, 1, result)
-                self.assertIn("standard output can not be written: No space", result.stderr)
 
 
 if __name__ == "__main__":
