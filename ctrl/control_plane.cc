@@ -44,11 +44,11 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(Config config, HashSee
   if (auto followed = follow_config(self.state_, *self.config_, self.started_); !followed) {
     return tl::unexpected<Error>(followed.error());
   }
-  auto server =
-      Server::listen(self.loop_, self.config_->control.socket,
-                     [&self](const Request& request, const std::shared_ptr<Reply>& reply) {
-                       run_command(self, request.command, request.arguments, reply);
-                     });
+  auto server = Server::listen(self.loop_, self.config_->control.socket,
+                               [&self](std::string_view command, const Json& arguments,
+                                       const std::shared_ptr<Reply>& reply) {
+                                 run_command(self, command, arguments, reply);
+                               });
   if (!server) return tl::unexpected<Error>(server.error());
   self.server_ = std::move(*server);
 

@@ -32,6 +32,7 @@
 #include "lb/flow/flow_context.h"
 #include "lb/flow/lookup.h"
 #include "lib/config/seed_file.h"
+#include "lib/protocol/json.h"
 #include "tests/dsl/fake_speaker.h"
 
 namespace holdfast {

@@ -14,6 +14,7 @@
 
 #include "ctrl/cli/client.h"
 #include "ctrl/command/command.h"
+#include "ctrl/command/local_result.h"
 #include "lib/base/printable.h"
 #include "lib/base/standard_output.h"
 #include "lib/config/config.h"

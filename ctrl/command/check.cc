@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ctrl/command/local_result.h"
 #include "lib/base/printable.h"
 #include "lib/base/read_file.h"
 #include "lib/config/advice.h"

@@ -10,6 +10,7 @@
 #include "ctrl/control_plane.h"
 #include "lib/base/printable.h"
 #include "lib/config/config.h"
+#include "lib/protocol/json.h"
 
 namespace holdfast {
 namespace {

@@ -14,11 +14,12 @@
 
 #include "ctrl/server/reply.h"
 #include "lib/base/result.h"
-#include "lib/protocol/json.h"
+#include "lib/protocol/json_fwd.h"
 
 namespace holdfast {
 
 class ControlPlane;
+struct LocalResult;
 
 /// Exit codes of `holdfast`, fixed for scripts.
 enum class ExitCode : std::uint8_t {
@@ -44,12 +45,6 @@ struct Argument {
   std::string_view name;   // "pool", "no-wait"; also the key in the request's arguments
   std::string_view value;  // how help names the value: "POOL", "DURATION"; empty for a flag
   std::string_view help;
-};
-
-/// What a command that runs in the client came to; `result` is rendered in any case.
-struct LocalResult {
-  ExitCode exit = ExitCode::done;
-  Json result;
 };
 
 struct Command {

@@ -5,6 +5,7 @@
 
 #include "ctrl/control_plane.h"
 #include "lib/config/write_config.h"
+#include "lib/protocol/json.h"
 
 namespace holdfast {
 namespace {

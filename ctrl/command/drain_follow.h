@@ -11,6 +11,7 @@
 
 #include "ctrl/control_plane.h"
 #include "ctrl/server/reply.h"
+#include "lib/protocol/json.h"
 
 namespace holdfast {
 

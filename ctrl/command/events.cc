@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ctrl/control_plane.h"
+#include "lib/protocol/json.h"
 
 namespace holdfast {
 namespace {

@@ -8,6 +8,7 @@
 #include "ctrl/command/table.h"
 #include "ctrl/control_plane.h"
 #include "lib/net/endpoint.h"
+#include "lib/protocol/json.h"
 
 namespace holdfast {
 namespace {

@@ -146,7 +146,7 @@ void Connection::run_request(std::string_view line) {
     return;
   }
   ++running_requests_;
-  server_.handler_(*parsed.request,
+  server_.handler_(parsed.request->command, parsed.request->arguments,
                    std::make_shared<ConnectionReply>(shared_from_this(), parsed.request->id));
 }
 

@@ -14,6 +14,7 @@
 #include "lib/base/instant.h"
 #include "lib/base/unique_fd.h"
 #include "lib/protocol/line_buffer.h"
+#include "lib/protocol/message.h"
 
 namespace holdfast {
 

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "lib/base/result.h"
-#include "lib/protocol/json.h"
+#include "lib/protocol/json_fwd.h"
 
 namespace holdfast {
 

@@ -10,12 +10,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "ctrl/loop/loop.h"
 #include "ctrl/server/reply.h"
+#include "lib/base/result.h"
 #include "lib/base/unique_fd.h"
-#include "lib/protocol/message.h"
 
 namespace holdfast {
 
@@ -24,7 +25,8 @@ class Connection;
 class Server {
  public:
   /// Runs one request; may keep `reply` and answer later.
-  using Handler = std::function<void(const Request& request, std::shared_ptr<Reply> reply)>;
+  using Handler = std::function<void(std::string_view command, const Json& arguments,
+                                     std::shared_ptr<Reply> reply)>;
 
   static constexpr std::size_t kMaxClients = 256;
   /// When all places are taken, a client that has had nothing to do for so long gives up its own.

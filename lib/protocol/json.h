@@ -9,10 +9,9 @@
 #include <string_view>
 
 #include "lib/base/result.h"
+#include "lib/protocol/json_fwd.h"
 
 namespace holdfast {
-
-using Json = nlohmann::ordered_json;
 
 /// Arrays and objects may lie this deep in each other; more is refused before parsing.
 inline constexpr std::size_t kMaxJsonDepth = 32;

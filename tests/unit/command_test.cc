@@ -12,6 +12,7 @@
 #include "ctrl/drop_rates.h"
 #include "ctrl/state_changes.h"
 #include "ctrl/worker_pulse.h"
+#include "lib/protocol/json.h"
 #include "tests/catch.h"
 
 namespace holdfast {

@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "lib/protocol/json.h"
 #include "tests/catch.h"
 
 namespace holdfast {

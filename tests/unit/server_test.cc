@@ -11,10 +11,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include "lib/base/unique_fd.h"
 #include "lib/protocol/line_buffer.h"
+#include "lib/protocol/message.h"
 #include "tests/catch.h"
 
 namespace holdfast {
@@ -95,25 +97,16 @@ class Client {
   bool at_end_ = false;
 };
 
+/// Of a server that nobody asks.
+void nothing(std::string_view /*command*/, const Json& /*arguments*/,
+             const std::shared_ptr<Reply>& /*reply*/) {}
+
 /// A server in a thread of its own. Commands: "echo" answers at once, "hold" never, "flood" sends
 /// 4 MiB of events, "fail" refuses, "slow" takes 20 ms.
 class ServerUnderTest {
  public:
   ServerUnderTest() {
-    auto listening = Server::listen(
-        loop_, path(), [this](const Request& request, const std::shared_ptr<Reply>& reply) {
-          if (request.command == "echo") reply->result(request.arguments);
-          if (request.command == "fail") reply->error({.message = "no", .code = "refused"});
-          if (request.command == "hold") held_.push_back(reply);
-          if (request.command == "slow") {
-            std::this_thread::sleep_for(20ms);
-            reply->result(Json::object());
-          }
-          if (request.command == "flood") {
-            for (int i = 0; i < 400; ++i) reply->event({{"text", std::string(10'000, 'x')}});
-            if (!reply->gone()) reply->result(Json::object());
-          }
-        });
+    auto listening = Server::listen(loop_, path(), std::bind_front(&ServerUnderTest::run, this));
     REQUIRE(listening);
     server_ = std::move(*listening);
     thread_ = std::thread([this] { loop_.run(); });
@@ -127,6 +120,20 @@ class ServerUnderTest {
   [[nodiscard]] std::string path() const { return folder_.file("run/holdfast.sock"); }
 
  private:
+  void run(std::string_view command, const Json& arguments, const std::shared_ptr<Reply>& reply) {
+    if (command == "echo") reply->result(arguments);
+    if (command == "fail") reply->error({.message = "no", .code = "refused"});
+    if (command == "hold") held_.push_back(reply);
+    if (command == "slow") {
+      std::this_thread::sleep_for(20ms);
+      reply->result(Json::object());
+    }
+    if (command == "flood") {
+      for (int i = 0; i < 400; ++i) reply->event({{"text", std::string(10'000, 'x')}});
+      if (!reply->gone()) reply->result(Json::object());
+    }
+  }
+
   TempFolder folder_;
   Loop loop_;
   std::vector<std::shared_ptr<Reply>> held_;
@@ -140,7 +147,7 @@ TEST_CASE(
   const auto path = folder.file("deep/er/holdfast.sock");
   Loop loop;
   {
-    auto server = Server::listen(loop, path, [](const Request&, const std::shared_ptr<Reply>&) {});
+    auto server = Server::listen(loop, path, nothing);
     REQUIRE(server);
     struct stat info {};
     REQUIRE(stat(path.c_str(), &info) == 0);
@@ -160,7 +167,6 @@ TEST_CASE("a dead daemon's socket is replaced, a live daemon's is refused") {
     REQUIRE(bind(dead.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
   }
   Loop loop;
-  const auto nothing = [](const Request&, const std::shared_ptr<Reply>&) {};
   auto first = Server::listen(loop, path, nothing);
   REQUIRE(first);
   auto second = Server::listen(loop, path, nothing);
@@ -174,7 +180,7 @@ TEST_CASE("a file in the socket's place is never removed") {
   const auto path = folder.file("holdfast.sock");
   std::ofstream(path) << "precious";
   Loop loop;
-  auto server = Server::listen(loop, path, [](const Request&, const std::shared_ptr<Reply>&) {});
+  auto server = Server::listen(loop, path, nothing);
   REQUIRE_FALSE(server);
   CHECK(server.error().message.find("not a socket") != std::string::npos);
   CHECK(std::filesystem::file_size(path) == 8);
@@ -182,8 +188,7 @@ TEST_CASE("a file in the socket's place is never removed") {
 
 TEST_CASE("a socket path that the kernel can not hold is refused") {
   Loop loop;
-  auto server = Server::listen(loop, "/tmp/" + std::string(120, 'x'),
-                               [](const Request&, const std::shared_ptr<Reply>&) {});
+  auto server = Server::listen(loop, "/tmp/" + std::string(120, 'x'), nothing);
   REQUIRE_FALSE(server);
   CHECK(server.error().message.find("107 bytes") != std::string::npos);
 }
@@ -368,9 +373,9 @@ TEST_CASE("a client that leaves is noticed by what it waits for") {
   TempFolder folder;
   Loop loop;
   std::shared_ptr<Reply> held;
-  auto server =
-      Server::listen(loop, folder.file("s"),
-                     [&](const Request&, const std::shared_ptr<Reply>& reply) { held = reply; });
+  auto server = Server::listen(
+      loop, folder.file("s"),
+      [&](std::string_view, const Json&, const std::shared_ptr<Reply>& reply) { held = reply; });
   REQUIRE(server);
   {
     Client client(folder.file("s"));
