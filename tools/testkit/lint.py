@@ -110,7 +110,7 @@ def check_length(names: list[str]) -> list[str]:
     for name in names:
         if name.endswith((*CXX, ".py")) or _is_shell(name):
             count = len(_text(name).splitlines())
-            if count > MAX_LINES and not name.startswith("tests/"):
+            if count > MAX_LINES:
                 found.append(f"{name}:{count}: {count} lines, more than {MAX_LINES}: is it still "
                              "about one thing?")
     return found
