@@ -295,12 +295,16 @@ std::vector<Layer> simplify(std::vector<Layer> layers, const Bytes& bytes) {
 
 }  // namespace
 
-Packet decode(std::span<const std::uint8_t> frame) {
-  const Bytes bytes(frame.begin(), frame.end());
+Packet dissect(std::span<const std::uint8_t> frame) {
   auto layers = Decoder(frame).decode();
   // A Raw or Padding that ends a frame is exact by nature; all other layers are when this holds.
-  if (Packet(layers).bytes() != bytes) return Packet(Raw{bytes});
-  return Packet(simplify(std::move(layers), bytes));
+  Packet packet(std::move(layers));
+  const Bytes bytes(frame.begin(), frame.end());
+  return packet.bytes() == bytes ? packet : Packet(Raw{bytes});
+}
+
+Packet decode(std::span<const std::uint8_t> frame) {
+  return Packet(simplify(dissect(frame).layers(), Bytes(frame.begin(), frame.end())));
 }
 
 }  // namespace holdfast::dsl

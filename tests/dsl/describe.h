@@ -9,8 +9,11 @@
 
 namespace holdfast::dsl {
 
-/// The layers of a frame. Lossless: decode(b).bytes() == b for any bytes; what fits no layer is
-/// Raw. A field that has its computed value is left open.
+/// The layers of a frame with every field's value. Lossless: dissect(b).bytes() == b for any bytes;
+/// what fits no layer is Raw.
+[[nodiscard]] Packet dissect(std::span<const std::uint8_t> frame);
+
+/// The same as one would write it: a field that has its computed value is left open.
 [[nodiscard]] Packet decode(std::span<const std::uint8_t> frame);
 
 /// As a test would write it: `Eth{} / Ip4{.src = "192.0.2.1"} / Tcp{.flags = Syn}`.

@@ -27,7 +27,7 @@ namespace holdfast::dsl {
 /// The first layer of a kind in what left: layer<Ip6>(handled).flow_label.
 template <class L>
 [[nodiscard]] L layer(const Handled& handled) {
-  const Packet packet = decode(handled.frame);
+  const Packet packet = dissect(handled.frame);
   for (const Layer& candidate : packet.layers())
     if (const auto* found = std::get_if<L>(&candidate)) return *found;
   FAIL("no " << name_of(Layer(L{})) << " in " << describe(handled));

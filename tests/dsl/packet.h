@@ -27,7 +27,7 @@ class Packet {
   [[nodiscard]] Bytes bytes() const;
   [[nodiscard]] std::size_t size() const { return bytes().size(); }
   [[nodiscard]] const std::vector<Layer>& layers() const& { return layers_; }
-  /// Of a temporary by value, so that a loop over decode(...).layers() does not dangle.
+  /// Of a temporary by value, so that a loop over dissect(...).layers() does not dangle.
   [[nodiscard]] std::vector<Layer> layers() && { return std::move(layers_); }
 
   /// Damage and surroundings; each returns a changed copy.

@@ -81,7 +81,7 @@ int rounds() {
 std::vector<ServiceSpec> services_for(const std::vector<Bytes>& frames) {
   std::set<IpAddress> destinations;
   for (const Bytes& frame : frames)
-    for (const Layer& layer : decode(frame).layers()) {
+    for (const Layer& layer : dissect(frame).layers()) {
       if (const auto* ip4 = std::get_if<Ip4>(&layer)) destinations.insert(ip4->dst);
       if (const auto* ip6 = std::get_if<Ip6>(&layer)) destinations.insert(ip6->dst);
     }

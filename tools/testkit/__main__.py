@@ -60,17 +60,17 @@ class Run:
         release = builds.RELEASE if self.full or self.pattern else builds.E2E
         if self.special is None and self.build(release):
             self.programs(release, "", env=captures())
-            # End-to-end tests mostly wait; two cores build the next programs meanwhile.
+            # End-to-end tests mostly wait; two cores build the next programs and look at the sources
+            # meanwhile.
             with concurrent.futures.ThreadPoolExecutor(1) as behind:
-                ahead = behind.submit(self.build_ahead)
+                ahead = behind.submit(self.ahead)
                 self.python_files()
-                ahead.result()
+                self.report.add(ahead.result())
+        elif self.wants("lint"):
+            self.report.add(self.lint())
         self.sanitized()
         if self.wants("fuzz"):
             self.fuzz()
-        if self.wants("lint"):
-            self.report.step("running tools/lint")
-            self.report.add(lint.run(self.pattern, TIDY_FULL if self.full else TIDY_SHORT))
 
     def build(self, build: builds.Build) -> bool:
         self.report.step(f"building {build.directory}")
@@ -79,11 +79,17 @@ class Run:
             self.report.add([result])
         return result.outcome == "passed"
 
-    def build_ahead(self) -> None:
-        """What goes wrong is reported when the build's turn comes."""
-        if self.pattern is None:
-            builds.ASAN.make(behind=True)
-            builds.FUZZ.make(behind=True)
+    def ahead(self) -> list[Result]:
+        """What goes wrong in a build is reported when its turn comes."""
+        if self.pattern is not None:
+            return []
+        builds.ASAN.make(behind=True)
+        builds.FUZZ.make(behind=True)
+        return self.lint()
+
+    def lint(self) -> list[Result]:
+        self.report.step("running tools/lint")
+        return lint.run(self.pattern, TIDY_FULL if self.full else TIDY_SHORT)
 
     def programs(self, build: builds.Build, label: str, **env: dict[str, str]) -> None:
         """The Catch2 programs of `build`, two at a time."""

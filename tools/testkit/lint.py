@@ -60,7 +60,7 @@ def _tool(command: list[str], names: list[str]) -> list[str]:
         return []
     if shutil.which(command[0]) is None:
         return [f"{command[0]} is not installed (tools/install-packages)"]
-    done = processes.run([*command, *names], timeout=300)
+    done = processes.run([*command, *names], timeout=600, behind=True)
     return [] if done.ok else done.output.splitlines() or [done.why()]
 
 
