@@ -2,7 +2,8 @@
 """The text of the router's and the BGP speakers' configuration files. Pure: no I/O.
 
 One IPv4 session between each balancer's gobgpd and BIRD carries both families. BIRD is active, and
-gobgpd too: whoever is up last finds the other.
+gobgpd too: whoever is up last finds the other. docs/routers.md shows operators the same;
+tests/e2e/test_routers.py compares.
 """
 
 from pathlib import Path
@@ -92,13 +93,16 @@ template bgp balancer {{
   connect delay time 1;
   connect retry time 1;
   error wait time 1, 2;
+  graceful restart off;
   debug {{ states, routes }};
   ipv4 {{
     import filter vips4;
+    import limit 64 action block;
     export all;
   }};
   ipv6 {{
     import filter vips6;
+    import limit 64 action block;
     export all;
   }};
 }}
