@@ -174,8 +174,9 @@ class RouterOfThePage:
 
     def test_sessions_may_be_guarded_by_gtsm(self):
         plain, line = blocks(self.kind)
-        guarded = re.sub(f"^.*{GROUPS[self.kind]}.*$", lambda m: f"{m[0]}\n{line}", plain, 0, re.M)
-        self.assertEqual(len(guarded), len(plain) + len(line) + 1)
+        group = re.compile(f"^.*{GROUPS[self.kind]}.*\n", re.MULTILINE)
+        guarded = group.sub(lambda match: match[0] + line, plain)
+        self.assertEqual(len(guarded), len(plain) + len(line))
         self.addCleanup(self.start, plain)
         self.start(guarded, blocks("toml")[-1])
         self.announce("lb1")
