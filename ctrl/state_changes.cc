@@ -25,6 +25,23 @@ bool is_bad(BackendState state) {
   return false;
 }
 
+/// Nobody can reach it: an operator should look at routes, neighbours and links.
+bool is_out_of_reach(BackendState state) {
+  switch (state) {
+    case BackendState::neigh_unresolved:
+    case BackendState::next_hop_lost:
+    case BackendState::path_too_small:
+      return true;
+    case BackendState::down:
+    case BackendState::eligible:
+    case BackendState::weight_zero:
+    case BackendState::draining:
+    case BackendState::unchecked:
+      return false;
+  }
+  return false;
+}
+
 std::string_view text_of(PoolPlacement placement) {
   switch (placement) {
     case PoolPlacement::eligible:
@@ -74,6 +91,14 @@ std::vector<StateChange> state_changes(const std::vector<PoolReport>& before,
              .subject = subject,
              .text = fmt::format("{}{}: {}", from, name_of(backend.state), backend.reason)});
       }
+      if (const auto before_now = old == nullptr ? std::string() : old->warning;
+          before_now != backend.warning) {
+        const bool over = backend.warning.empty();
+        changes.push_back(
+            {.severity = over ? Severity::info : Severity::warning,
+             .subject = subject,
+             .text = over ? "the longest packets of clients fit again" : backend.warning});
+      }
       if (old != nullptr && old->keeps_tcp && !backend.keeps_tcp) {
         changes.push_back({.severity = Severity::warning,
                            .subject = subject,
@@ -91,6 +116,20 @@ std::vector<StateChange> state_changes(const std::vector<PoolReport>& before,
     }
   }
   return changes;
+}
+
+std::vector<std::string> standing_warnings(const std::vector<PoolReport>& pools) {
+  std::vector<std::string> warnings;
+  for (const auto& pool : pools) {
+    for (const auto& backend : pool.backends) {
+      const auto subject = event_subject({pool.name, backend.address}, backend.name);
+      if (is_out_of_reach(backend.state))
+        warnings.push_back(fmt::format("{}: {}", subject, backend.reason));
+      else if (!backend.warning.empty())
+        warnings.push_back(fmt::format("{}: {}", subject, backend.warning));
+    }
+  }
+  return warnings;
 }
 
 }  // namespace holdfast

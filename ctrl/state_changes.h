@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What changed between two reports: one event for each change of a backend's or pool's state, with
-// the reason. The control thread compares with each snapshot that it publishes.
+// the reason. The control thread compares with each snapshot that it publishes. Besides, what a
+// report has that an operator should mend.
 #pragma once
 
 #include <string>
@@ -25,5 +26,9 @@ struct StateChange {
 /// What changed from `before` (empty: the start) to `after`. Pure.
 [[nodiscard]] std::vector<StateChange> state_changes(const std::vector<PoolReport>& before,
                                                      const std::vector<PoolReport>& after);
+
+/// What stays to be mended between here and backends, one sentence each, in the order of the
+/// configuration: ways that do not exist, or carry less than clients send. Pure.
+[[nodiscard]] std::vector<std::string> standing_warnings(const std::vector<PoolReport>& pools);
 
 }  // namespace holdfast

@@ -20,9 +20,7 @@ DataPlane::~DataPlane() { stop(); }
 
 Result<std::unique_ptr<DataPlane>> DataPlane::open(const Config& config) {
   const DataplaneConfig& wanted = config.dataplane;
-  std::vector<IpAddress> vips;
-  for (const VipConfig& vip : config.vips) vips.push_back(vip.address);
-  auto ports = Ports::open(wanted, vips);
+  auto ports = Ports::open(config);
   if (!ports) return tl::unexpected(ports.error());
 
   std::unique_ptr<DataPlane> plane(new DataPlane(std::move(*ports), wanted.workers));

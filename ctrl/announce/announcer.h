@@ -74,6 +74,9 @@ class Announcer {
   [[nodiscard]] std::set<IpAddress> peers_in_use(Family family) const;
   /// What is wrong for longer than it may be, one sentence each.
   [[nodiscard]] std::vector<std::string> alarms() const;
+  /// What is wrong with the speaker itself, while no alarm says so; empty: nothing, or it is not
+  /// known yet.
+  [[nodiscard]] std::string warning() const;
 
   /// The speaker has a route of ours, or may have it.
   [[nodiscard]] bool anything_announced() const;
@@ -116,6 +119,7 @@ class Announcer {
   void log_link();
   void log_rib(const IpAddress& vip, const VipRoute& route);
   void update_trouble(Trouble& trouble, bool wrong, Instant now);
+  [[nodiscard]] std::string state_text() const;
   [[nodiscard]] std::string away_text() const;
   [[nodiscard]] std::string lonely_text() const;
   [[nodiscard]] static std::string subject_of(const IpAddress& vip);

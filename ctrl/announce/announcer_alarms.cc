@@ -24,6 +24,21 @@ std::string_view text_of(RibState state, bool wanted) {
   return "?";
 }
 
+std::string_view advice_for(SpeakerState state) {
+  switch (state) {
+    case SpeakerState::connecting:
+    case SpeakerState::up:
+      return "";
+    case SpeakerState::unreachable:
+      return "; start it, or mend `gobgp` in [bgp]";
+    case SpeakerState::hung:
+      return "; restart it if that lasts";
+    case SpeakerState::not_started:
+      return "; give it its configuration (gobgpd -f FILE)";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string Announcer::subject_of(const IpAddress& vip) { return "VIP " + vip.text(); }
@@ -47,10 +62,12 @@ bool Announcer::anything_announced() const {
   });
 }
 
-std::string Announcer::away_text() const {
-  return fmt::format("VIPs are not announced: {} is {}{}{}", speaker_, name_of(link_.state()),
-                     link_.why().empty() ? "" : ": ", link_.why());
+std::string Announcer::state_text() const {
+  return fmt::format("{} is {}{}{}{}", speaker_, name_of(link_.state()),
+                     link_.why().empty() ? "" : ": ", link_.why(), advice_for(link_.state()));
 }
+
+std::string Announcer::away_text() const { return "VIPs are not announced: " + state_text(); }
 
 std::string Announcer::lonely_text() const {
   return fmt::format("VIPs are announced to nobody: {} has no established session", speaker_);
@@ -65,7 +82,8 @@ void Announcer::log_link() {
     return;
   }
   event(Severity::warning, speaker_,
-        fmt::format("{}: {} (forwarding goes on)", name_of(link_.state()), link_.why()));
+        fmt::format("{}: {}{} (forwarding goes on)", name_of(link_.state()), link_.why(),
+                    advice_for(link_.state())));
 }
 
 void Announcer::update_trouble(Trouble& trouble, bool wrong, Instant now) {
@@ -120,6 +138,11 @@ void Announcer::log_rib(const IpAddress& vip, const VipRoute& route) {
   if (news)
     event(as_wanted ? Severity::info : Severity::warning, subject_of(vip),
           std::string(text_of(state, wanted)));
+}
+
+std::string Announcer::warning() const {
+  const bool known = link_.state() != SpeakerState::up && link_.state() != SpeakerState::connecting;
+  return known && !away_.told ? state_text() : std::string();
 }
 
 std::vector<std::string> Announcer::alarms() const {

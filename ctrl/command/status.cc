@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "ctrl/command/bgp.h"
 #include "ctrl/command/common.h"
 #include "ctrl/command/table.h"
 #include "ctrl/control_plane.h"
+#include "ctrl/state_changes.h"
 
 namespace holdfast {
 namespace {
@@ -30,6 +33,31 @@ Json pool_summary(const PoolReport& pool) {
           {"other", other},       {"new_flows_to", name_of(pool.placement)}};
 }
 
+Json warnings_of(const ControlPlane& control) {
+  Json warnings = Json::array();
+  if (const auto* announcer = control.announcer())
+    if (auto warning = announcer->warning(); !warning.empty())
+      warnings.push_back(std::move(warning));
+  for (auto& warning : standing_warnings(control.published().pools))
+    warnings.push_back(std::move(warning));
+  return warnings;
+}
+
+/// A site with hundreds of backends behind a lost route shall not scroll the rest away.
+std::string warning_lines(const Json& result) {
+  constexpr std::size_t kShown = 10;
+  const auto& warnings = list_at(result, "warnings");
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& warning : warnings)
+    if (warning.is_string() && shown++ < kShown)
+      text += "WARNING: " + warning.get<std::string>() + "\n";
+  if (shown > kShown)
+    text += fmt::format("{} warnings more: `holdfast pool show POOL` has the reasons\n",
+                        shown - kShown);
+  return text;
+}
+
 void run(ControlPlane& control, const Json& /*arguments*/, const std::shared_ptr<Reply>& reply) {
   const auto& published = control.published();
   const auto& config = control.config();
@@ -50,6 +78,7 @@ void run(ControlPlane& control, const Json& /*arguments*/, const std::shared_ptr
                  {"slow_callbacks", control.loop().slow_callbacks()},
                  {"not_ready", control.data_plane_trouble()},
                  {"stopping", control.stopping()},
+                 {"warnings", warnings_of(control)},
                  {"bgp", bgp_summary(control)},
                  {"pools", std::move(pools)}});
 }
@@ -78,6 +107,7 @@ std::string render(const Json& result) {
   if (const auto trouble = text_at(result, "not_ready"); !trouble.empty())
     text += "ALARM: the data plane is not ready: " + trouble + "\n";
   if (summary.is_object()) text += alarm_lines(summary);
+  text += warning_lines(result);
   if (const auto slow = number_at(result, "slow_callbacks"); slow > 0) {
     text +=
         fmt::format("the control loop was held for more than 50 ms {} times (see the log)\n", slow);

@@ -67,7 +67,7 @@ std::string error_problem(int error) {
     case ENETUNREACH:
     case EHOSTUNREACH:
     case ESRCH:
-      return "no route";
+      return "no route: add one that leaves by a port (`ip route add`)";
     case EACCES:
     case EINVAL:
       return "its route says that it can not be reached";
@@ -100,7 +100,8 @@ HopResult resolve_hop(const IpAddress& backend, const Hop& hop, std::uint32_t ro
     const bool failed = neighbour != nullptr && (neighbour->state & NUD_FAILED) != 0;
     const std::string_view what = failed ? "does not answer" : "has not answered yet";
     return {.neighbour = key,
-            .problem = fmt::format("{} {} on {}", key.address.text(), what, link->name)};
+            .problem = fmt::format("{} {} on {}: check that it is up and on that link",
+                                   key.address.text(), what, link->name)};
   }
   auto mtu = std::min<std::uint32_t>(egress->mtu, std::numeric_limits<std::uint16_t>::max());
   if (route_mtu != 0) mtu = std::min(mtu, route_mtu);

@@ -27,6 +27,17 @@ std::string no_source(const PathNeeds& needs, PortNumber port) {
                             : "");
 }
 
+/// Empty: the longest packets of clients fit.
+std::string too_narrow(const NextHop& way, const PathNeeds& needs) {
+  const std::uint32_t needed = needs.client_mtu + needs.header;
+  if (way.mtu >= needed) return {};
+  return fmt::format(
+      "the MTU by {} is {}, so packets of clients above {} bytes are dropped: raise it to {} on "
+      "links and routes, or lower client_mtu ({}) if clients never send more",
+      port_name(needs.ports, way.port), way.mtu,
+      way.mtu - std::min<std::uint32_t>(way.mtu, needs.header), needed, needs.client_mtu);
+}
+
 }  // namespace
 
 BackendPath find_path(const ResolvedRoute& current, const ResolvedRoute* last_known,
@@ -40,12 +51,14 @@ BackendPath find_path(const ResolvedRoute& current, const ResolvedRoute* last_kn
   // Without a source nothing can be sent: the same as no next hop.
   if (path.route.tunnel_source.is_unspecified())
     return {PathState::never, {.problem = no_source(needs, path.route.next_hops[0].port)}};
-  if (lost) return path;
 
   // Any of several next hops may be chosen for a flow, so the smallest decides.
   const auto smallest =
       std::min_element(path.route.next_hops.begin(), path.route.next_hops.end(),
                        [](const NextHop& a, const NextHop& b) { return a.mtu < b.mtu; });
+  // Also of a lost way: what it could not carry is no news when it is back.
+  path.warning = too_narrow(*smallest, needs);
+  if (lost) return path;
   if (smallest->mtu < needs.minimum_mtu) {
     path.state = PathState::too_small;
     path.route.problem =

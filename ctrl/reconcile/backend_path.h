@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the kernel's answer about a backend's address to the way that tunnelled packets take: what
-// was known last when there is nothing now, the tunnel's source, and whether IPv6 fits. Pure; any
-// thread.
+// was known last when there is nothing now, the tunnel's source, and whether IPv6, and the longest
+// packets of clients, fit. Pure; any thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "ctrl/reconcile/next_hops.h"
 #include "ctrl/state/backend_state.h"
@@ -15,12 +17,15 @@ namespace holdfast {
 struct BackendPath {
   PathState state = PathState::never;
   ResolvedRoute route{};  // what to send by; empty when never. `problem`: why it is not usable
+  std::string warning{};  // what the way can not carry, though it is used; empty: all fits
 };
 
 struct PathNeeds {
   Family family = Family::ipv4;                  // of the backend
   std::optional<IpAddress> configured_source{};  // goes before the route's own
   std::uint32_t minimum_mtu = 0;                 // IP MTU in bytes; 0: any will do
+  std::uint32_t client_mtu = 0;                  // the longest packet of clients, IP bytes
+  std::uint32_t header = 0;                      // what the tunnel adds to it
   std::span<const PortDescription> ports{};      // for names in `problem`
 };
 

@@ -96,6 +96,7 @@ class Reconciler {
         .configured_weight = backend.weight,
         .state = verdict.state,
         .reason = verdict.reason,
+        .warning = path.warning,
         .since = since(key, verdict.state),
         .keeps_tcp = verdict.keeps_tcp,
         .keeps_udp = verdict.keeps_udp,
@@ -121,6 +122,8 @@ class Reconciler {
         .minimum_mtu = pools_of_ipv6_.contains(pool.name)
                            ? kIpv6MinimumMtu + tunnel_overhead(pool.encapsulation, family)
                            : 0u,
+        .client_mtu = dataplane.client_mtu,
+        .header = tunnel_overhead(pool.encapsulation, family),
         .ports = state_.ports};
     const auto known = previous_.last_known.find(key);
     const ResolvedRoute* last_known =

@@ -26,6 +26,7 @@ struct BackendReport {
   std::uint32_t configured_weight = 0;  // differs: it was set at run time
   BackendState state = BackendState::unchecked;
   std::string reason{};    // one clause
+  std::string warning{};   // the longest packets of clients do not fit; empty: all is well
   Instant since{};         // when it came into this state
   bool keeps_tcp = false;  // as in Backend
   bool keeps_udp = false;

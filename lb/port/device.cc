@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "lb/port/af_xdp_queue.h"
 #include "lb/port/eal.h"
 
 namespace holdfast {
@@ -56,11 +57,11 @@ Result<void> check_queue_count(const DevicePlan& plan, const std::string& port,
 
 void FreeBuffers::operator()(rte_mempool* pool) const { rte_mempool_free(pool); }
 
-Result<Buffers> make_buffers(unsigned count, unsigned caches) {
+Result<Buffers> make_buffers(unsigned count, unsigned caches, std::optional<int> node) {
   constexpr unsigned kCache = 256;  // free buffers each worker keeps at hand
   const DpdkCall call;
   Buffers buffers(rte_pktmbuf_pool_create("holdfast", count + caches * kCache, kCache, 0,
-                                          kBufferRoom, SOCKET_ID_ANY));
+                                          kBufferRoom, node.value_or(SOCKET_ID_ANY)));
   if (buffers == nullptr)
     return fail(
         fmt::format("cannot get memory for {} packet buffers: {}", count, call.reason(rte_errno)));
@@ -80,8 +81,8 @@ Result<Device> Device::open(const DevicePlan& plan, const std::string& port, rte
   }
   if (rte_eth_dev_get_port_by_name(plan.name.c_str(), &device.id_) != 0)
     return fail(
-        fmt::format("port {}: DPDK found no network device at {}: is it bound to a driver "
-                    "that DPDK can use, such as vfio-pci?",
+        fmt::format("port {}: DPDK has no driver that takes the device at {}: holdfastd "
+                    "--log-level debug shows what DPDK says of it",
                     port, plan.name));
   device.open_ = true;
   if (const auto ready = device.set_up(plan, port, buffers); !ready)
@@ -117,8 +118,12 @@ Result<void> Device::set_up(const DevicePlan& plan, const std::string& port, rte
     const auto before = af_xdp_sockets();
     if (const int result = rte_eth_rx_queue_setup(
             id_, queue, receive_size, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, buffers);
-        result != 0)
+        result != 0) {
+      if (plan.kind == DeviceKind::af_xdp)
+        if (const auto free = check_queue_is_free(plan.interface, plan.start_queue); !free)
+          return fail(fmt::format("port {}: {}", port, free.error().message), {}, "busy");
       return failed("set up a receive queue of", result);
+    }
     for (const int descriptor : af_xdp_sockets())
       if (!before.contains(descriptor)) descriptors_.push_back(descriptor);
     if (const int result = rte_eth_tx_queue_setup(id_, queue, transmit_size,

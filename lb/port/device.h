@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,10 @@ struct FreeBuffers {
 using Buffers = std::unique_ptr<rte_mempool, FreeBuffers>;
 
 /// The one pool of packet buffers that all devices share, so that a packet can leave on any port
-/// without a copy. Error: not enough memory.
-[[nodiscard]] Result<Buffers> make_buffers(unsigned count, unsigned caches);
+/// without a copy. `node`: the NUMA node that it is to be on; nullopt: any. Error: not enough
+/// memory.
+[[nodiscard]] Result<Buffers> make_buffers(unsigned count, unsigned caches,
+                                           std::optional<int> node);
 
 class Device {
  public:

@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -109,13 +108,6 @@ class PassingRuntimeFolder {
   std::string before_;
 };
 
-std::size_t read_number(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::size_t number = 0;
-  stream >> number;
-  return stream ? number : 0;
-}
-
 }  // namespace
 
 EalSurroundings read_surroundings() {
@@ -126,15 +118,7 @@ EalSurroundings read_surroundings() {
   if (::sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
       if (CPU_ISSET(cpu, &allowed)) result.cpus.push_back(cpu);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", error)) {
-    const auto name = entry.path().filename().string();  // "hugepages-2048kB"
-    std::size_t kilobytes = 0;
-    if (std::sscanf(name.c_str(), "hugepages-%zukB", &kilobytes) != 1) continue;
-    const std::size_t size = kilobytes << 10;
-    result.free_huge_memory += size * read_number(entry.path() / "free_hugepages");
-    if (result.huge_page_size == 0 || size < result.huge_page_size) result.huge_page_size = size;
-  }
+  result.huge_pages = read_huge_pages();
   return result;
 }
 

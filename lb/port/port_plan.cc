@@ -38,6 +38,8 @@ void add_devices(PortPlan& plan, std::size_t index, const PortConfig& port) {
            .kind = DeviceKind::af_xdp,
            .name = fmt::format("net_af_xdp_{}_{}", index, queue),
            .arguments = fmt::format("iface={},start_queue={},busy_budget=0", port.interface, queue),
+           .interface = port.interface,
+           .start_queue = queue,
            .queues = 1,
            .descriptors = 2048});
     }
@@ -119,15 +121,13 @@ Result<std::vector<std::string>> eal_arguments(const PortPlan& plan,
   // driver, which takes it for one gapless piece, would give the kernel less than all of it.
   if (af_xdp || addresses.empty()) arguments.push_back("--iova-mode=va");
 
-  if (surroundings.free_huge_memory >= plan.memory) {
+  const auto& node = surroundings.nic_node;
+  if (enough_huge_pages(surroundings.huge_pages, plan.memory, node)) {
     arguments.push_back("--in-memory");
   } else if (!addresses.empty()) {
-    const auto page = std::max<std::size_t>(surroundings.huge_page_size, 2 * kMiB);
     return fail(
-        fmt::format("port at PCI address {} needs huge pages: {} of {} MiB, of which {} are "
-                    "free; reserve them with `sysctl vm.nr_hugepages={}`",
-                    addresses.front(), (plan.memory + page - 1) / page, page / kMiB,
-                    surroundings.free_huge_memory / page, (plan.memory + page - 1) / page));
+        fmt::format("DPDK and its packet buffers need {}",
+                    huge_pages_to_reserve(surroundings.huge_pages, plan.memory, node.value_or(0))));
   } else {
     arguments.insert(arguments.end(),
                      {"--no-huge", "-m", fmt::format("{}", plan.memory / kMiB + 1), "--no-shconf",

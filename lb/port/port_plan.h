@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lb/port/huge_pages.h"
 #include "lib/base/result.h"
 #include "lib/config/config.h"
 #include "lib/model/numbers.h"
@@ -25,8 +27,10 @@ enum class DeviceKind : std::uint8_t {
 struct DevicePlan {
   std::size_t port = 0;  // index into DataplaneConfig::ports
   DeviceKind kind = DeviceKind::vdev;
-  std::string name{};       // DPDK's: "net_af_xdp0", "net_pcap0", "0000:3b:00.0"
-  std::string arguments{};  // "iface=eth0,start_queue=0,busy_budget=0"
+  std::string name{};        // DPDK's: "net_af_xdp0", "net_pcap0", "0000:3b:00.0"
+  std::string arguments{};   // "iface=eth0,start_queue=0,busy_budget=0"
+  std::string interface {};  // af_xdp: the kernel's, and its queue
+  std::uint16_t start_queue = 0;
   std::uint16_t queues = 1;
   std::uint16_t descriptors = 1024;  // of each receive and each transmit queue
 };
@@ -65,10 +69,10 @@ struct WorkerQueues {
 
 /// What the machine offers; read by the caller.
 struct EalSurroundings {
-  std::vector<int> cpus;             // that this process may use, ascending
-  std::size_t free_huge_memory = 0;  // bytes
-  std::size_t huge_page_size = 0;    // bytes, of the default kind
-  int process = 0;                   // makes names unique
+  std::vector<int> cpus;                // that this process may use, ascending
+  std::vector<HugePages> huge_pages{};  // of all nodes
+  std::optional<int> nic_node{};        // of the first NIC that DPDK owns; nullopt: it owns none
+  int process = 0;                      // makes names unique
 };
 
 /// The CPUs of the workers, one each: the last ones, so that CPU 0, which serves most interrupts,
@@ -78,7 +82,9 @@ struct EalSurroundings {
 
 /// The arguments of rte_eal_init, program name included. Worker w runs on lcore w + 1; the control
 /// thread is lcore 0 and may run on any CPU. Nothing is left in the file system. With enough free
-/// huge pages those are used, else plain memory; a NIC that DPDK owns needs huge pages (error).
+/// huge pages on one node those are used, else plain memory; a NIC that DPDK owns needs huge pages
+/// on its own node (error). Flow tables are not counted: they take huge pages that are left, or do
+/// without.
 [[nodiscard]] Result<std::vector<std::string>> eal_arguments(const PortPlan& plan,
                                                              const EalSurroundings& surroundings,
                                                              const std::vector<int>& worker_cpus);

@@ -9,10 +9,14 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "lb/port/kernel_interface.h"
+#include "lb/port/pci_device.h"
+#include "lb/port/tunnel_room.h"
+#include "lb/port/veth_peer.h"
 
 namespace holdfast {
 namespace {
@@ -36,54 +40,96 @@ Error of_port(const PortConfig& port, Error error) {
   return error;
 }
 
-}  // namespace
-
-Result<Ports> Ports::open(const DataplaneConfig& config, std::span<const IpAddress> vips) {
-  Ports ports;
-  auto plan = plan_ports(config);
-  if (!plan) return tl::unexpected(plan.error());
-  ports.plan_ = std::move(*plan);
-  ports.worker_queues_ = assign_queues(ports.plan_, config);
-
-  const EalSurroundings surroundings = read_surroundings();
-  auto cpus = choose_worker_cpus(surroundings.cpus, config.workers);
-  if (!cpus) return tl::unexpected(cpus.error());
-  ports.worker_cpus_ = std::move(*cpus);
-  const auto arguments = eal_arguments(ports.plan_, surroundings, ports.worker_cpus_);
-  if (!arguments) return tl::unexpected(arguments.error());
-
-  if (const auto good = ports.attach_steering(config, vips); !good)
-    return tl::unexpected(good.error());
-  auto eal = Eal::start(*arguments);
-  if (!eal) return tl::unexpected(eal.error());
-  ports.eal_.emplace(std::move(*eal));
-  auto buffers = make_buffers(ports.plan_.buffers, config.workers + 1);
-  if (!buffers) return tl::unexpected(buffers.error());
-  ports.buffers_ = std::move(*buffers);
-  if (const auto good = ports.open_devices(config); !good) return tl::unexpected(good.error());
-  ports.describe(config);
-  return ports;
+/// The NICs that DPDK shall own: the NUMA node of the first, whose the buffers will be; nullopt:
+/// there is none.
+Result<std::optional<int>> check_nics(const std::vector<PortConfig>& ports) {
+  std::optional<int> node;
+  for (const PortConfig& port : ports) {
+    if (port.pci.empty()) continue;
+    const PciDevice device = read_pci_device(port.pci);
+    if (const auto good = check_pci_device(device); !good)
+      return tl::unexpected(of_port(port, good.error()));
+    if (!node) node = device.node;
+  }
+  return node;
 }
 
-Result<void> Ports::attach_steering(const DataplaneConfig& config,
-                                    std::span<const IpAddress> vips) {
-  const auto sockets = std::count_if(plan_.devices.begin(), plan_.devices.end(), is_af_xdp);
-  if (sockets == 0) return {};
-  // All checks first: a fault of the last port must not disturb what runs on the first one.
+Result<void> check_far_end(const PortConfig& port, unsigned interface_index) {
+  const VethPeer peer = find_veth_peer(interface_index);
+  if (peer.seen == VethPeer::Seen::elsewhere)
+    spdlog::info(
+        "port {}: {} is a veth, and its far end is out of sight: it must not leave checksums to "
+        "hardware (`ethtool -K FAR-END tx off`)",
+        port.name, port.interface);
+  return check_veth_peer(port.interface, peer);
+}
+
+/// The kernel's interfaces, by port; those of other kinds of port stay empty.
+Result<std::vector<KernelInterface>> check_interfaces(const Config& config) {
+  const auto& ports = config.dataplane.ports;
   std::vector<KernelInterface> interfaces;
-  for (const PortConfig& port : config.ports) {
+  for (const PortConfig& port : ports) {
     interfaces.emplace_back();
     if (port.interface.empty()) continue;
     auto interface = read_interface(port.interface);
     if (!interface) return tl::unexpected(of_port(port, interface.error()));
     interfaces.back() = std::move(*interface);
   }
-  if (const auto good = check_af_xdp_privileges(); !good) return good;
-  for (std::size_t i = 0; i < config.ports.size(); ++i) {
-    if (config.ports[i].interface.empty()) continue;
-    if (const auto good = check_for_af_xdp(interfaces[i], config.ports[i].queues); !good)
-      return tl::unexpected(of_port(config.ports[i], good.error()));
+  if (const auto good = check_af_xdp_privileges(); !good) return tl::unexpected(good.error());
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    if (ports[i].interface.empty()) continue;
+    if (const auto good = check_for_af_xdp(interfaces[i], ports[i].queues); !good)
+      return tl::unexpected(of_port(ports[i], good.error()));
+    if (const auto good = check_far_end(ports[i], interfaces[i].index); !good)
+      return tl::unexpected(of_port(ports[i], good.error()));
   }
+  if (const auto good = check_tunnel_room(config, interfaces); !good)
+    return tl::unexpected(good.error());
+  return interfaces;
+}
+
+}  // namespace
+
+Result<Ports> Ports::open(const Config& config) {
+  const DataplaneConfig& dataplane = config.dataplane;
+  Ports ports;
+  auto plan = plan_ports(dataplane);
+  if (!plan) return tl::unexpected(plan.error());
+  ports.plan_ = std::move(*plan);
+  ports.worker_queues_ = assign_queues(ports.plan_, dataplane);
+
+  EalSurroundings surroundings = read_surroundings();
+  const auto node = check_nics(dataplane.ports);
+  if (!node) return tl::unexpected(node.error());
+  surroundings.nic_node = *node;
+  auto cpus = choose_worker_cpus(surroundings.cpus, dataplane.workers);
+  if (!cpus) return tl::unexpected(cpus.error());
+  ports.worker_cpus_ = std::move(*cpus);
+  const auto arguments = eal_arguments(ports.plan_, surroundings, ports.worker_cpus_);
+  if (!arguments)  // for the sake of the NICs
+    return tl::unexpected(of_port(*std::find_if(dataplane.ports.begin(), dataplane.ports.end(),
+                                                [](const auto& port) { return !port.pci.empty(); }),
+                                  arguments.error()));
+
+  if (const auto good = ports.attach_steering(config); !good) return tl::unexpected(good.error());
+  auto eal = Eal::start(*arguments);
+  if (!eal) return tl::unexpected(eal.error());
+  ports.eal_.emplace(std::move(*eal));
+  auto buffers = make_buffers(ports.plan_.buffers, dataplane.workers + 1, surroundings.nic_node);
+  if (!buffers) return tl::unexpected(buffers.error());
+  ports.buffers_ = std::move(*buffers);
+  if (const auto good = ports.open_devices(dataplane); !good) return tl::unexpected(good.error());
+  ports.describe(dataplane);
+  return ports;
+}
+
+Result<void> Ports::attach_steering(const Config& config) {
+  const auto& ports = config.dataplane.ports;
+  const auto sockets = std::count_if(plan_.devices.begin(), plan_.devices.end(), is_af_xdp);
+  if (sockets == 0) return {};
+  // All checks first: a fault of the last port must not disturb what runs on the first one.
+  const auto interfaces = check_interfaces(config);
+  if (!interfaces) return tl::unexpected(interfaces.error());
   // Each socket locks the whole pool.
   if (const auto good = allow_locked_memory(static_cast<std::size_t>(sockets) * plan_.memory);
       !good)
@@ -91,13 +137,15 @@ Result<void> Ports::attach_steering(const DataplaneConfig& config,
   libbpf_set_print(log_library_line<libbpf_print_level>);
   libxdp_set_print(log_library_line<libxdp_print_level>);
 
-  for (std::size_t i = 0; i < config.ports.size(); ++i) {
-    const PortConfig& port = config.ports[i];
+  std::vector<IpAddress> vips;
+  for (const VipConfig& vip : config.vips) vips.push_back(vip.address);
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const PortConfig& port = ports[i];
     if (port.interface.empty()) continue;
     auto steering = Steering::attach({.port = port.name,
                                       .interface = port.interface,
-                                      .interface_index = interfaces[i].index,
-                                      .receive_queues = interfaces[i].receive_queues},
+                                      .interface_index = (*interfaces)[i].index,
+                                      .receive_queues = (*interfaces)[i].receive_queues},
                                      vips);
     if (!steering) return tl::unexpected(of_port(port, steering.error()));
     if (!steering->in_driver())

@@ -22,10 +22,9 @@ namespace holdfast {
 
 class Ports {
  public:
-  /// Checks what can be checked before anything is touched, then opens everything. `vips` is what
-  /// the steering programs start with.
-  [[nodiscard]] static Result<Ports> open(const DataplaneConfig& config,
-                                          std::span<const IpAddress> vips);
+  /// Checks what can be checked before anything is touched, then opens everything. The steering
+  /// programs start with the VIPs of `config`.
+  [[nodiscard]] static Result<Ports> open(const Config& config);
   Ports(Ports&&) = default;
   Ports& operator=(Ports&&) = delete;
   /// Requires: no worker runs.
@@ -44,8 +43,7 @@ class Ports {
 
  private:
   Ports() = default;
-  [[nodiscard]] Result<void> attach_steering(const DataplaneConfig& config,
-                                             std::span<const IpAddress> vips);
+  [[nodiscard]] Result<void> attach_steering(const Config& config);
   [[nodiscard]] Result<void> open_devices(const DataplaneConfig& config);
   void describe(const DataplaneConfig& config);
 

@@ -37,12 +37,19 @@ struct PortConfig {
   friend bool operator==(const PortConfig&, const PortConfig&) = default;
 };
 
+/// What every IPv4 host must be able to take (RFC 791 section 3.1).
+inline constexpr std::uint16_t kMinClientMtu = 576;
+/// The longest packet of clients that a tunnel with an IPv4 header takes over an AF_XDP port, whose
+/// frames share a page with the headers before them; no other port takes much more.
+inline constexpr std::uint16_t kMaxClientMtu = 3400;
+
 struct DataplaneConfig {
   std::vector<PortConfig> ports;
   std::uint16_t workers = 1;
   std::uint32_t flow_capacity = 1'000'000;  // entries a worker
   std::string hash_seed_file;               // absolute after parsing
   bool busy_poll = false;                   // true: workers never sleep
+  std::uint16_t client_mtu = 1500;          // IP bytes of the longest packet that clients send
   std::optional<IpAddress> tunnel_source_v4;
   std::optional<IpAddress> tunnel_source_v6;
   std::uint32_t icmp_relay_rate = 1000;  // ICMP errors a second and worker, burst of one second

@@ -119,6 +119,8 @@ void parse_dataplane(TableReader& root, Parse& parse) {
     dataplane.hash_seed_file = parse.resolve(*path);
   }
   if (const auto busy_poll = reader.boolean("busy_poll")) dataplane.busy_poll = *busy_poll;
+  if (const auto mtu = reader.integer("client_mtu", kMinClientMtu, kMaxClientMtu))
+    dataplane.client_mtu = static_cast<std::uint16_t>(*mtu);
   dataplane.tunnel_source_v4 = reader.address("tunnel_source_v4", Family::ipv4);
   parse.places.tunnel_source_v4 = reader.place("tunnel_source_v4");
   dataplane.tunnel_source_v6 = reader.address("tunnel_source_v6", Family::ipv6);

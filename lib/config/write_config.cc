@@ -93,6 +93,7 @@ std::string dataplane_section(const DataplaneConfig& dataplane) {
   keys.add_number("flow_capacity", dataplane.flow_capacity);
   keys.add_text("hash_seed_file", dataplane.hash_seed_file);
   keys.add_flag("busy_poll", dataplane.busy_poll);
+  keys.add_number("client_mtu", dataplane.client_mtu);
   keys.add_address("tunnel_source_v4", dataplane.tunnel_source_v4);
   keys.add_address("tunnel_source_v6", dataplane.tunnel_source_v6);
   keys.add_number("icmp_relay_rate", dataplane.icmp_relay_rate);

@@ -59,7 +59,7 @@ class Daemon:
         _remove_stale_folders()
         self._temporary = tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-")
         self.folder = Path(self._temporary.name)
-        self._prefix = list(prefix)
+        self.prefix = list(prefix)
         self._user = user
         (self.folder / "seed").write_text("00112233445566ff\n")
         (self.folder / "tmp").mkdir(exist_ok=True)
@@ -88,7 +88,7 @@ class Daemon:
         environment = {**os.environ, "TMPDIR": str(self.folder / "tmp")}
         with open(self.folder / "stderr", "wb") as stderr:
             return subprocess.Popen(
-                [*self._prefix, str(DAEMON), "--config", str(self.config_path), *arguments],
+                [*self.prefix, str(DAEMON), "--config", str(self.config_path), *arguments],
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
                 stdin=subprocess.DEVNULL,

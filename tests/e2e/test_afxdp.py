@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""holdfastd on a kernel interface: steering, queues, restarts, sleep, and faults at the start.
-Needs root: makes network namespaces."""
+"""holdfastd on a kernel interface: steering, queues, restarts, sleep. (test_start_faults.py has what it
+refuses.) Needs root: makes network namespaces."""
 
 import os
 import socket
@@ -12,101 +12,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import frames as f  # noqa: E402
-from daemon import NOBODY, Daemon, wait_for  # noqa: E402
-from wire import ForeignProgram, Wire, inside  # noqa: E402
+from daemon import Daemon, wait_for  # noqa: E402
+from on_a_wire import VIP4, VIP6, OnAWire, needs_root, syn  # noqa: E402
+from wire import Wire, inside  # noqa: E402
 
-VIP4, VIP6 = "203.0.113.10", "2001:db8:203::10"
 IDLE_LIMIT_PERCENT = 5.0
-
-CONFIG = """
-[dataplane]
-ports = [{ name = "uplink", interface = "INTERFACE", queues = QUEUES }]
-workers = WORKERS
-busy_poll = BUSY
-flow_capacity = 1000000
-hash_seed_file = "seed"
-tunnel_source_v4 = "192.0.2.1"
-tunnel_source_v6 = "2001:db8:1::1"
-[control]
-socket = "{folder}/holdfast.sock"
-[[vip]]
-address = "203.0.113.10"
-[[vip]]
-address = "2001:db8:203::10"
-[[service]]
-name = "web"
-vips = ["203.0.113.10", "2001:db8:203::10"]
-protocol = "tcp"
-ports = "80"
-pool = "web"
-[[pool]]
-name = "web"
-table_size = 251
-backends = [{ address = "192.0.2.21", next_hop = { port = "uplink", mac = "PEER", mtu = 1600 } }]
-"""
 
 
 def setUpModule():
-    if os.geteuid() != 0:
-        raise unittest.SkipTest("needs root: makes network namespaces")
-
-
-class OnAWire(unittest.TestCase):
-    queues = 1
-    workers = 1
-
-    @classmethod
-    def setUpClass(cls):
-        cls.wire = Wire(queues=cls.queues, vips=(VIP4, VIP6))
-        cls.addClassCleanup(cls.wire.close)
-
-    def config(self, interface="eth0", queues=None, workers=None, busy=False) -> str:
-        text = CONFIG.replace("INTERFACE", interface).replace("PEER", self.wire.mac_peer.hex(":"))
-        text = text.replace("QUEUES", str(queues or self.queues))
-        text = text.replace("WORKERS", str(workers or self.workers))
-        return text.replace("BUSY", "true" if busy else "false")
-
-    def daemon(self, text: str | None = None, **options) -> Daemon:
-        prefix = ["ip", "netns", "exec", self.wire.lb, *options.pop("prefix", [])]
-        daemon = Daemon(text or self.config(), prefix=prefix, **options)
-        self.addCleanup(daemon.close)
-        self.wire.drain()
-        return daemon
-
-    def tunnelled(self, packets: list[bytes], seconds: float = 5.0) -> list[bytes]:
-        """Sends `packets`; the insides of the tunnelled ones that come back."""
-        self.wire.send(*(f.frame_of(packet) for packet in packets))
-        return self.tunnels(len(packets), seconds)
-
-    def tunnels(self, count: int, seconds: float = 5.0) -> list[bytes]:
-        def to_backend(frame: bytes) -> bool:
-            return frame[12:14] == b"\x08\x00" and frame[30:34] == socket.inet_aton("192.0.2.21")
-
-        return [f.take_apart(frame).inner for frame in self.wire.receive(to_backend, count, seconds)]
-
-    def answers(self, *frames: bytes, seconds: float = 0.5) -> list[bytes]:
-        """What lb's kernel says to `frames`: everything from a VIP that is no tunnel."""
-        vips = (socket.inet_aton(VIP4), socket.inet_pton(socket.AF_INET6, VIP6))
-
-        def from_vip(frame: bytes) -> bool:
-            return frame[26:30] == vips[0] or frame[22:38] == vips[1]
-
-        self.wire.drain()
-        self.wire.send(*frames)
-        return self.wire.receive(from_vip, len(frames), seconds)
-
-    def assert_refused(self, daemon: Daemon, *words: str, status: int = 1) -> None:
-        got, said = daemon.run_to_end()
-        self.assertEqual(got, status, said)
-        self.assertEqual(said.count("\n"), 1, said)
-        for word in words:
-            self.assertIn(word, said)
-
-
-def syn(number: int, port: int = 80, six: bool = False) -> bytes:
-    if six:
-        return f.tcp((f"2001:db8:99::{number + 1:x}", 9000), (VIP6, port), f.SYN)
-    return f.tcp(("198.51.100.7", 10000 + number), (VIP4, port), f.SYN)
+    needs_root()
 
 
 class Steering(OnAWire):
@@ -229,68 +143,6 @@ class Restarts(OnAWire):
         self.assertEqual(daemon.stop(), 0)
         self.assertEqual(self.wire.xdp_id(), 0)
 
-    def test_a_second_daemon_is_refused_and_the_first_goes_on(self):
-        first = self.daemon().start()
-        program = self.wire.xdp_id()
-        self.assert_refused(self.daemon(), "port uplink", "another holdfastd", "eth0")
-        self.assertEqual(self.wire.xdp_id(), program)
-        packets = [syn(n) for n in range(20)]
-        self.assertEqual(self.tunnelled(packets), packets)
-        self.assertEqual(first.stop(), 0)
-
-    def test_somebody_elses_program_is_left_alone(self):
-        # The second name is that of libxdp's default program, which other AF_XDP programs leave.
-        for name in ("firewall", "xsk_def_prog"):
-            with self.subTest(name):
-                foreign = ForeignProgram(self.wire.lb, "eth0", name)
-                program = self.wire.xdp_id()
-                self.assert_refused(
-                    self.daemon(), "port uplink", name, "`ip link set dev eth0 xdp off`"
-                )
-                self.assertEqual(self.wire.xdp_id(), program)
-                self.wire.ip(self.wire.lb, "link", "set", "dev", "eth0", "xdp", "off")
-                foreign.close()
-
-
-class Faults(OnAWire):
-    def test_a_wrong_interface(self):
-        self.assert_refused(self.daemon(self.config("eth9")), "port uplink", "eth9", "`ip link`")
-
-    def test_an_interface_that_is_down(self):
-        self.wire.ip(self.wire.lb, "link", "set", "eth0", "down")
-        self.addCleanup(self.wire.ip, self.wire.lb, "link", "set", "eth0", "up")
-        self.assert_refused(self.daemon(), "port uplink", "`ip link set eth0 up`")
-
-    def test_an_mtu_that_af_xdp_cannot_take(self):
-        self.wire.ip(self.wire.lb, "link", "set", "eth0", "mtu", "9000")
-        self.addCleanup(self.wire.ip, self.wire.lb, "link", "set", "eth0", "mtu", "1600")
-        self.assert_refused(self.daemon(), "port uplink", "MTU 9000", "`ip link set eth0 mtu")
-
-    def test_queues_that_do_not_match(self):
-        self.assert_refused(self.daemon(self.config(queues=2)), "port uplink", "queues = 1")
-
-    def test_missing_privileges(self):
-        as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-        daemon = self.daemon(prefix=as_nobody)
-        for path in (daemon.folder, *daemon.folder.iterdir()):
-            os.chown(path, NOBODY, NOBODY)
-        self.assert_refused(daemon, "CAP_NET_ADMIN", "root", status=4)
-
-    def test_the_privileges_that_the_sentence_names_are_enough(self):
-        named = "+net_admin,+net_raw,+sys_admin,+ipc_lock"
-        only_those = ["setpriv", f"--bounding-set=-all,{named}", f"--inh-caps=-all,{named}"]
-        daemon = self.daemon(prefix=only_those).start()
-        packets = [syn(n) for n in range(20)]
-        self.assertEqual(self.tunnelled(packets), packets)
-        self.assertEqual(daemon.stop(), 0)
-
-
-    def test_too_little_memory_to_lock(self):
-        named = "+net_admin,+net_raw,+sys_admin"
-        few = ["setpriv", f"--bounding-set=-all,{named}", f"--inh-caps=-all,{named}"]
-        daemon = self.daemon(prefix=["prlimit", "--memlock=8388608", *few])
-        self.assert_refused(daemon, "8 MiB", "LimitMEMLOCK", status=4)
-
 
 class Interfaces(OnAWire):
     def test_forwarding_goes_on_after_the_interface_was_down(self):
@@ -366,11 +218,6 @@ class SeveralQueues(OnAWire):
         daemon = self.daemon().start()
         self.assertEqual(sorted(self.tunnelled(packets)), sorted(packets))
         self.assertEqual(daemon.stop(), 0)
-
-    def test_a_queue_without_a_worker_is_refused(self):
-        self.assert_refused(
-            self.daemon(self.config(queues=1, workers=1)), "2 receive queues", "queues = 2"
-        )
 
 
 if __name__ == "__main__":

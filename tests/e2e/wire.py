@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import errno
 import itertools
+import mmap
 import os
 import re
 import select
@@ -187,3 +188,28 @@ class ForeignProgram:
 
     def close(self) -> None:
         os.close(self._program)
+
+
+class ForeignSocket:
+    """Another program's AF_XDP socket on a queue, without an XDP program (linux/if_xdp.h)."""
+
+    FRAMES, FRAME = 4, 4096
+
+    def __init__(self, namespace: str, interface: str, queue: int):
+        sol_xdp, umem_reg, fill_ring, completion_ring, rx_ring = 283, 4, 5, 6, 2
+        self._memory = mmap.mmap(-1, self.FRAMES * self.FRAME)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        with inside(namespace):
+            self._socket = socket.socket(44, socket.SOCK_RAW)
+            index = socket.if_nametoindex(interface)
+        registered = struct.pack("=QQIIII", address, len(self._memory), self.FRAME, 0, 0, 0)
+        self._socket.setsockopt(sol_xdp, umem_reg, registered)
+        for ring in (fill_ring, completion_ring, rx_ring):
+            self._socket.setsockopt(sol_xdp, ring, self.FRAMES)
+        place = struct.pack("=HHIII", 44, 0, index, queue, 0)
+        # Python's bind() does not know this family.
+        if _libc.bind(self._socket.fileno(), place, len(place)) != 0:
+            raise OSError(ctypes.get_errno(), "bind")
+
+    def close(self) -> None:
+        self._socket.close()

@@ -16,7 +16,8 @@ TEST_CASE("a speaker that was killed and starts again empty has our paths within
   CHECK(world.announcer.peers().empty());
   CHECK(world.announcer.alarms() ==
         std::vector<std::string>{"VIPs are not announced: gobgpd at test is unreachable: "
-                                 "connection refused"});
+                                 "connection refused; start it, or mend `gobgp` in [bgp]"});
+  CHECK(world.announcer.warning().empty());  // the alarm says it
   world.start_again();
   world.pass(2s);
   CHECK(world.agree());
@@ -44,6 +45,19 @@ TEST_CASE("a restart that nobody told of is found by the full read") {
   CHECK(world.agree());
 }
 
+TEST_CASE("a speaker that is away is a warning at once, until an alarm says it") {
+  auto world = announced();
+  CHECK(world.announcer.warning().empty());
+  world.kill();
+  world.pass(2s);
+  CHECK(world.announcer.alarms().empty());
+  CHECK(world.announcer.warning() ==
+        "gobgpd at test is unreachable: connection refused; start it, or mend `gobgp` in [bgp]");
+  world.pass(20s);
+  CHECK_FALSE(world.announcer.alarms().empty());
+  CHECK(world.announcer.warning().empty());
+}
+
 TEST_CASE("a speaker that hangs is named within 2 s, and repaired within 2 s of its return") {
   auto world = announced();
   world.freeze();
@@ -53,7 +67,8 @@ TEST_CASE("a speaker that hangs is named within 2 s, and repaired within 2 s of 
   world.pass(20s);
   CHECK(world.announcer.alarms() ==
         std::vector<std::string>{
-            "VIPs are not announced: gobgpd at test is hung: deadline exceeded"});
+            "VIPs are not announced: gobgpd at test is hung: deadline exceeded; restart it if that "
+            "lasts"});
   world.speaker.rib.erase(kVip4);
   world.thaw();
   world.pass(2s);

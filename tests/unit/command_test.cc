@@ -197,6 +197,40 @@ TEST_CASE("there is one event for each change, with the reason") {
                "packet: the deadline has passed"});
 }
 
+TEST_CASE("a way that is too narrow for the longest packets is one event when it is seen") {
+  auto narrow = kPools;
+  narrow[0].backends[0].warning = "the MTU is small";
+  const auto texts = [](const auto& before, const auto& after) {
+    Labels result;
+    for (const auto& change : state_changes(before, after))
+      result.push_back(fmt::format("{} {}", name_of(change.severity), change.text));
+    return result;
+  };
+  CHECK(texts(kPools, narrow) == Labels{"warning the MTU is small"});
+  CHECK(texts(narrow, narrow).empty());
+  CHECK(texts(narrow, kPools) == Labels{"info the longest packets of clients fit again"});
+}
+
+TEST_CASE("standing warnings are about ways, not about checks or drains") {
+  CHECK(standing_warnings(kPools).empty());
+  auto pools = kPools;
+  auto& backend = pools[0].backends[0];
+  backend.reason = "REASON";
+  for (const auto state : {BackendState::down, BackendState::draining, BackendState::unchecked}) {
+    backend.state = state;
+    CHECK(standing_warnings(pools).empty());
+  }
+  for (const auto state : {BackendState::neigh_unresolved, BackendState::next_hop_lost,
+                           BackendState::path_too_small}) {
+    backend.state = state;
+    CHECK(standing_warnings(pools) == Labels{"web/b1 (192.0.2.1): REASON"});
+  }
+  backend.warning = "WARNING";  // the state says more
+  CHECK(standing_warnings(pools) == Labels{"web/b1 (192.0.2.1): REASON"});
+  backend.state = BackendState::eligible;
+  CHECK(standing_warnings(pools) == Labels{"web/b1 (192.0.2.1): WARNING"});
+}
+
 TEST_CASE("one target is checked once, however many pools share it") {
   Config config;
   config.checks.resize(2);

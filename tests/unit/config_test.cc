@@ -49,6 +49,7 @@ workers = 4
 flow_capacity = 5000000
 hash_seed_file = "/secret/seed"
 busy_poll = true
+client_mtu = 3400
 tunnel_source_v4 = "192.0.2.1"
 tunnel_source_v6 = "2001:db8:1::1"
 icmp_relay_rate = 0
@@ -103,6 +104,7 @@ fall = 9
   CHECK(dataplane.flow_capacity == 5'000'000);
   CHECK(dataplane.hash_seed_file == "/secret/seed");
   CHECK(dataplane.busy_poll);
+  CHECK(dataplane.client_mtu == 3400);
   CHECK(dataplane.tunnel_source_v4 == IpAddress::parse("192.0.2.1"));
   CHECK(dataplane.tunnel_source_v6 == IpAddress::parse("2001:db8:1::1"));
   CHECK(dataplane.icmp_relay_rate == 0);

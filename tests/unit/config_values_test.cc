@@ -32,6 +32,10 @@ TEST_CASE("a value out of range says which range is meant") {
   check_edits({
       {"workers = 1", "workers = 129", "h.toml:7:11: \"workers\" must be 1 to 128, not 129"},
       {"queues = 2", "queues = 0", "h.toml:5:54: \"queues\" must be 1 to 1024, not 0"},
+      {"workers = 1", "workers = 1\nclient_mtu = 3401",
+       "h.toml:8:14: \"client_mtu\" must be 576 to 3400, not 3401"},
+      {"workers = 1", "workers = 1\nclient_mtu = 575",
+       "h.toml:8:14: \"client_mtu\" must be 576 to 3400, not 575"},
       {"workers = 1", "workers = 1\nflow_capacity = -1",
        "h.toml:8:17: \"flow_capacity\" must be 1024 to 1000000000, not -1"},
       {"weight = 0", "weight = 1001", "h.toml:34:52: \"weight\" must be 0 to 1000, not 1001"},

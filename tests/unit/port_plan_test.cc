@@ -114,7 +114,7 @@ TEST_CASE("EAL takes plain memory unless enough huge pages are free") {
   CHECK(std::stoul(value_of(arguments, "-m")) << 20 >= plan->memory);
   CHECK(has(arguments, "--file-prefix=holdfast77"));
 
-  surroundings.free_huge_memory = plan->memory;
+  surroundings.huge_pages = {{.node = 1, .page_size = plan->memory, .free = 1}};
   arguments = eal_arguments(*plan, surroundings, {1}).value();
   CHECK(has(arguments, "--in-memory"));
   CHECK_FALSE(has(arguments, "--no-huge"));
@@ -128,8 +128,18 @@ TEST_CASE("workers are pinned one a CPU and the control thread floats") {
   CHECK(value_of(arguments, "--main-lcore") == "0");
 }
 
+/// Pages of 2 MiB.
+HugePages pages_on(int node, std::size_t free, std::size_t reserved = 0) {
+  return {.node = node,
+          .page_size = 2u << 20,
+          .reserved = std::max(free, reserved),
+          .free = free,
+          .folder = "/sys/devices/system/node/node" + std::to_string(node) +
+                    "/hugepages/hugepages-2048kB"};
+}
+
 TEST_CASE("DPDK looks at no NIC but those of the config") {
-  const EalSurroundings plenty{.cpus = {0, 1}, .free_huge_memory = std::size_t{1} << 34};
+  const EalSurroundings plenty{.cpus = {0, 1}, .huge_pages = {pages_on(0, 9999)}, .nic_node = 0};
   const auto vdev = plan_ports(config_of({on_vdev("net_null0", 1)}));
   CHECK(has(eal_arguments(*vdev, plenty, {1}).value(), "--no-pci"));
   const auto pci = plan_ports(config_of({on_pci("0000:3b:00.0")}));
@@ -139,7 +149,7 @@ TEST_CASE("DPDK looks at no NIC but those of the config") {
 }
 
 TEST_CASE("an AF_XDP port makes DPDK use virtual addresses, so that the buffers are one piece") {
-  const EalSurroundings plenty{.cpus = {0, 1}, .free_huge_memory = std::size_t{1} << 34};
+  const EalSurroundings plenty{.cpus = {0, 1}, .huge_pages = {pages_on(0, 9999)}, .nic_node = 0};
   const auto arguments_for = [&](std::vector<PortConfig> ports) {
     const auto plan = plan_ports(config_of(std::move(ports)));
     return eal_arguments(*plan, plenty, {1}).value();
@@ -149,16 +159,47 @@ TEST_CASE("an AF_XDP port makes DPDK use virtual addresses, so that the buffers 
   CHECK_FALSE(has(arguments_for({on_pci("0000:3b:00.0")}), "--iova-mode=va"));
 }
 
-TEST_CASE("a NIC that DPDK owns is refused without huge pages, with the number that is needed") {
+TEST_CASE("a NIC that DPDK owns is refused without huge pages on its own node, with the command") {
   const auto plan = plan_ports(config_of({on_pci("0000:3b:00.0")}));
   REQUIRE(plan);
-  const EalSurroundings surroundings{
-      .cpus = {0, 1}, .free_huge_memory = 4u << 20, .huge_page_size = 2u << 20};
-  const auto arguments = eal_arguments(*plan, surroundings, {1});
-  REQUIRE_FALSE(arguments);
-  const auto pages = std::to_string((plan->memory + (2u << 20) - 1) / (2u << 20));
-  CHECK(arguments.error().message.find("vm.nr_hugepages=" + pages) != std::string::npos);
-  CHECK(arguments.error().message.find("2 are free") != std::string::npos);
+  const auto needed = (plan->memory + (2u << 20) - 1) / (2u << 20);
+  EalSurroundings surroundings{
+      .cpus = {0, 1}, .huge_pages = {pages_on(0, 9999), pages_on(1, 3, 10)}, .nic_node = 1};
+  const auto refused = eal_arguments(*plan, surroundings, {1});
+  REQUIRE_FALSE(refused);
+  // 7 of the 10 that are reserved are somebody's: as many more are needed.
+  const auto n = std::to_string(needed);
+  CHECK(refused.error().message ==
+        "DPDK and its packet buffers need " + n +
+            " huge pages of 2 MiB on NUMA node 1, where 3 are free: `echo " +
+            std::to_string(needed + 7) +
+            " > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages`");
+
+  surroundings.huge_pages[1] = pages_on(1, needed);
+  const auto good = eal_arguments(*plan, surroundings, {1});
+  REQUIRE(good);
+  CHECK(has(*good, "--in-memory"));
+  surroundings.huge_pages[1].free -= 1;
+  CHECK_FALSE(eal_arguments(*plan, surroundings, {1}));
+}
+
+TEST_CASE("huge pages of several sizes or nodes are not added up") {
+  const std::vector<HugePages> pages{
+      pages_on(0, 10), pages_on(1, 10), {.node = 0, .page_size = 1u << 30, .free = 0}};
+  CHECK(enough_huge_pages(pages, 20u << 20, std::nullopt));
+  CHECK_FALSE(enough_huge_pages(pages, (20u << 20) + 1, std::nullopt));
+  CHECK(enough_huge_pages({{{.node = 0, .page_size = 1u << 30, .free = 1}}}, 20u << 20, 0));
+  CHECK_FALSE(enough_huge_pages(pages, 1, 2));
+}
+
+TEST_CASE("without pages of 2 MiB the smallest are advised, and a node without any is said") {
+  const std::vector<HugePages> pages{
+      {.node = 0, .page_size = 1u << 30, .folder = "/g"},
+      {.node = 0, .page_size = 64u << 10, .reserved = 1, .free = 1, .folder = "/k"}};
+  CHECK(huge_pages_to_reserve(pages, 100'000, 0) ==
+        "2 huge pages of 64 KiB on NUMA node 0, where 1 is free: `echo 2 > /k/nr_hugepages`");
+  CHECK(huge_pages_to_reserve(pages, 1, 3).find("the kernel has none of any size there") !=
+        std::string::npos);
 }
 
 TEST_CASE("an interface serves AF_XDP when it is up, not too large, and each queue has a socket") {

@@ -133,6 +133,30 @@ TEST_CASE("a way that can not carry 1280 bytes of IPv6 is not for pools of IPv6 
   CHECK(plane.last.pools[1].backends[0].state == BackendState::eligible);  // IPv4 only
 }
 
+TEST_CASE("a way that is too narrow for the longest packets of clients is used, with a warning") {
+  Plane plane;
+  plane.config.dataplane.client_mtu = 1500;
+  plane.state.routes[kA] = by_eth0(1, 1519);
+  plane.state.routes[kB] = by_eth0(2, 1520);
+  plane.all_up();
+  CHECK(plane.report(kA).state == BackendState::eligible);
+  CHECK(plane.report(kA).slots > 0);
+  CHECK(plane.report(kA).warning ==
+        "the MTU by eth0 is 1519, so packets of clients above 1499 bytes are dropped: raise it to "
+        "1520 on links and routes, or lower client_mtu (1500) if clients never send more");
+  CHECK(plane.report(kB).warning.empty());
+
+  plane.state.routes[kA] = {.problem = "no route"};  // what it could not carry is no news then
+  plane.run();
+  CHECK(plane.report(kA).state == BackendState::next_hop_lost);
+  CHECK_FALSE(plane.report(kA).warning.empty());
+
+  plane.state.routes[kA] = by_eth0(1, 1519);
+  plane.config.dataplane.client_mtu = 1499;
+  plane.run();
+  CHECK(plane.report(kA).warning.empty());
+}
+
 TEST_CASE("an IPv6 tunnel adds 40 bytes") {
   Plane plane;
   const IpAddress six = ip("2001:db8:1::1");

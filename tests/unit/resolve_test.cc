@@ -72,7 +72,8 @@ TEST_CASE("without a gateway the backend itself is the neighbour") {
   world.neighbour(2, "192.0.2.21", NUD_REACHABLE, 0x21);
   REQUIRE(world.run().route.next_hops.size() == 1);
   CHECK(world.run().route.next_hops[0].destination == mac(0x21));
-  CHECK(world.run("192.0.2.22").route.problem == "192.0.2.22 has not answered yet on eth0");
+  CHECK(world.run("192.0.2.22").route.problem ==
+        "192.0.2.22 has not answered yet on eth0: check that it is up and on that link");
 }
 
 TEST_CASE("a route's MTU and its own source go before the link's and the kernel's choice") {
@@ -113,7 +114,8 @@ TEST_CASE("of a multipath route all next hops that answer are used, and all are 
   world.neighbour(2, "10.0.0.1", NUD_FAILED, 0);
   world.neighbour(3, "10.0.1.1", NUD_FAILED, 0);
   CHECK(world.run().route.next_hops.empty());
-  CHECK(world.run().route.problem == "10.0.0.1 does not answer on eth0");
+  CHECK(world.run().route.problem ==
+        "10.0.0.1 does not answer on eth0: check that it is up and on that link");
 }
 
 TEST_CASE("a VLAN sub-interface of a port is that port with a tag") {
@@ -146,7 +148,7 @@ TEST_CASE("what can not be a next hop is told") {
   World world;
   SECTION("no route") {
     world.answer.error = ENETUNREACH;
-    CHECK(world.run().route.problem == "no route");
+    CHECK(world.run().route.problem == "no route: add one that leaves by a port (`ip route add`)");
   }
   SECTION("a blackhole, as the kernel answers for it") {
     world.answer.error = EINVAL;
@@ -190,7 +192,8 @@ TEST_CASE("a deleted link or neighbour is forgotten") {
   world.neighbour(2, "10.0.0.1", NUD_REACHABLE, 0x11);
   CHECK(world.run().route.next_hops.size() == 1);
   world.view.take(Neighbour{.deleted = true, .link = 2, .address = address("10.0.0.1")});
-  CHECK(world.run().route.problem == "10.0.0.1 has not answered yet on eth0");
+  CHECK(world.run().route.problem ==
+        "10.0.0.1 has not answered yet on eth0: check that it is up and on that link");
   world.view.take(Link{.deleted = true, .index = 2});
   CHECK(world.run().route.problem == "its route leaves by an interface that is gone");
 }

@@ -17,6 +17,7 @@ workers = 2
 flow_capacity = 5000
 hash_seed_file = "seeds/\u00e9"
 busy_poll = true
+client_mtu = 1400
 tunnel_source_v4 = "192.0.2.1"
 tunnel_source_v6 = "2001:db8:100::1"
 icmp_relay_rate = 0
@@ -118,6 +119,7 @@ backends = []
         "flow_capacity = 1000000\n"
         "hash_seed_file = \"/s\"\n"
         "busy_poll = false\n"
+        "client_mtu = 1500\n"
         "icmp_relay_rate = 1000\n"
         "sibling_lookup_rate = 10000\n"
         "\n[control]\n"
