@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string_view>
+#include <unordered_map>
 
 namespace holdfast {
 namespace {
@@ -54,12 +56,27 @@ std::string_view text_of(PoolPlacement placement) {
   return "?";
 }
 
-const BackendReport* find(const PoolReport* pool, const IpAddress& address) {
-  if (pool == nullptr) return nullptr;
-  const auto it = std::find_if(pool->backends.begin(), pool->backends.end(),
-                               [&](const auto& backend) { return backend.address == address; });
-  return it == pool->backends.end() ? nullptr : &*it;
-}
+/// The backends of a report. They nearly always stand where they stand in the next one; only where
+/// one does not, all are indexed. Pools are large, and the control loop waits.
+class Backends {
+ public:
+  explicit Backends(const PoolReport* pool) {
+    if (pool != nullptr) backends_ = pool->backends;
+  }
+
+  /// Null: it is not among them. `place`: where it stands in the other report.
+  const BackendReport* find(const IpAddress& address, std::size_t place) {
+    if (place < backends_.size() && backends_[place].address == address) return &backends_[place];
+    if (index_.empty())
+      for (const auto& backend : backends_) index_.emplace(backend.address, &backend);
+    const auto it = index_.find(address);
+    return it == index_.end() ? nullptr : it->second;
+  }
+
+ private:
+  std::span<const BackendReport> backends_{};
+  std::unordered_map<IpAddress, const BackendReport*> index_{};
+};
 
 const PoolReport* find(const std::vector<PoolReport>& pools, std::string_view name) {
   const auto it =
@@ -80,15 +97,19 @@ std::vector<StateChange> state_changes(const std::vector<PoolReport>& before,
   std::vector<StateChange> changes;
   for (const auto& pool : after) {
     const PoolReport* old_pool = find(before, pool.name);
-    for (const auto& backend : pool.backends) {
-      const BackendReport* old = find(old_pool, backend.address);
-      const auto subject = event_subject({pool.name, backend.address}, backend.name);
+    Backends old_backends(old_pool);
+    for (std::size_t i = 0; i < pool.backends.size(); ++i) {
+      const auto& backend = pool.backends[i];
+      const BackendReport* old = old_backends.find(backend.address, i);
+      const auto subject = [&] {
+        return event_subject({pool.name, backend.address}, backend.name);
+      };
       if (old == nullptr || old->state != backend.state) {
         const auto from =
             old == nullptr ? std::string() : fmt::format("{} -> ", name_of(old->state));
         changes.push_back(
             {.severity = is_bad(backend.state) ? Severity::warning : Severity::info,
-             .subject = subject,
+             .subject = subject(),
              .text = fmt::format("{}{}: {}", from, name_of(backend.state), backend.reason)});
       }
       if (const auto before_now = old == nullptr ? std::string() : old->warning;
@@ -96,12 +117,12 @@ std::vector<StateChange> state_changes(const std::vector<PoolReport>& before,
         const bool over = backend.warning.empty();
         changes.push_back(
             {.severity = over ? Severity::info : Severity::warning,
-             .subject = subject,
+             .subject = subject(),
              .text = over ? "the longest packets of clients fit again" : backend.warning});
       }
       if (old != nullptr && old->keeps_tcp && !backend.keeps_tcp) {
         changes.push_back({.severity = Severity::warning,
-                           .subject = subject,
+                           .subject = subject(),
                            .text = fmt::format("flows that are left move now, each at its next "
                                                "packet: {}",
                                                backend.reason)});
@@ -122,11 +143,10 @@ std::vector<std::string> standing_warnings(const std::vector<PoolReport>& pools)
   std::vector<std::string> warnings;
   for (const auto& pool : pools) {
     for (const auto& backend : pool.backends) {
-      const auto subject = event_subject({pool.name, backend.address}, backend.name);
-      if (is_out_of_reach(backend.state))
-        warnings.push_back(fmt::format("{}: {}", subject, backend.reason));
-      else if (!backend.warning.empty())
-        warnings.push_back(fmt::format("{}: {}", subject, backend.warning));
+      const auto& why = is_out_of_reach(backend.state) ? backend.reason : backend.warning;
+      if (why.empty()) continue;
+      warnings.push_back(
+          fmt::format("{}: {}", event_subject({pool.name, backend.address}, backend.name), why));
     }
   }
   return warnings;

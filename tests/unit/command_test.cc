@@ -231,6 +231,22 @@ TEST_CASE("standing warnings are about ways, not about checks or drains") {
   CHECK(standing_warnings(pools) == Labels{"web/b1 (192.0.2.1): WARNING"});
 }
 
+TEST_CASE("a backend is compared with itself, wherever it stands among thousands") {
+  std::vector<BackendReport> backends;
+  for (unsigned i = 0; i < 20'000; ++i)
+    backends.push_back(backend(fmt::format("b{}", i), fmt::format("10.0.{}.{}", i >> 8, i & 255)));
+  const std::vector<PoolReport> before{pool("big", backends)};
+  std::swap(backends[3], backends[17'000]);
+  backends[17'000].state = BackendState::down;  // b3
+  backends.erase(backends.begin() + 5);
+  backends.push_back(backend("new", "192.0.2.1"));
+  const auto changes = state_changes(before, std::vector{pool("big", backends)});
+  REQUIRE(changes.size() == 2);
+  CHECK(changes[0].subject == "big/b3 (10.0.0.3)");
+  CHECK(changes[0].text.starts_with("eligible -> down: "));
+  CHECK(changes[1].subject == "big/new (192.0.2.1)");
+}
+
 TEST_CASE("one target is checked once, however many pools share it") {
   Config config;
   config.checks.resize(2);
