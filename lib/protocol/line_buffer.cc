@@ -11,11 +11,12 @@ void LineBuffer::append(std::string_view bytes) {
     start_ = 0;
   }
   buffer_ += bytes;
-  // The last, unfinished line decides; whole lines are judged when they are taken.
-  const auto last_end = buffer_.rfind('\n');
-  const auto unfinished =
-      last_end == std::string::npos ? buffer_.size() : buffer_.size() - last_end - 1;
-  if (unfinished > max_line_ + 1) too_long_ = true;  // + 1: a "\r" may still be cut
+  // The last, unfinished line decides; whole lines are judged when they are taken. Only what is new
+  // is looked at, so that a line of many pieces takes no longer than its bytes.
+  const auto last_end = bytes.rfind('\n');
+  unfinished_ =
+      last_end == std::string_view::npos ? unfinished_ + bytes.size() : bytes.size() - last_end - 1;
+  if (unfinished_ > max_line_ + 1) too_long_ = true;  // + 1: a "\r" may still be cut
 }
 
 std::optional<std::string> LineBuffer::next() {

@@ -28,8 +28,9 @@ class LineBuffer {
  private:
   std::size_t max_line_;
   std::string buffer_;
-  std::size_t start_ = 0;    // of the first line not yet given
-  std::size_t scanned_ = 0;  // no line end in [start_, scanned_)
+  std::size_t start_ = 0;       // of the first line not yet given
+  std::size_t scanned_ = 0;     // no line end in [start_, scanned_)
+  std::size_t unfinished_ = 0;  // bytes behind the last line end
   bool too_long_ = false;
 };
 
