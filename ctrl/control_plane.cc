@@ -252,6 +252,14 @@ void ControlPlane::follow_stop_order(bool signal) {
   if (step == StopOrder::Step::done) loop_.stop();
 }
 
+void ControlPlane::make_aside(std::function<std::string()> make,
+                              std::function<void(std::string)> take) {
+  // `take` wanders through the helper thread, but no copy of it is left to be destroyed there.
+  helper_->run([this, make = std::move(make), take = std::move(take)]() mutable {
+    loop_.post([take = std::move(take), text = make()]() mutable { take(std::move(text)); });
+  });
+}
+
 void ControlPlane::drain(std::span<const MembershipKey> memberships,
                          std::optional<std::chrono::milliseconds> timeout,
                          Loop::Callback published) {

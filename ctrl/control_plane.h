@@ -78,6 +78,7 @@ class ControlPlane {
   };
   [[nodiscard]] const Published& published() const { return published_; }
   [[nodiscard]] const Config& config() const { return *config_; }
+  [[nodiscard]] std::shared_ptr<const Config> shared_config() const { return config_; }
   [[nodiscard]] const RuntimeState& state() const { return state_; }
   [[nodiscard]] const StatsSource& stats() const { return stats_; }
   [[nodiscard]] const FlowQueries& flows() const { return flows_; }
@@ -95,6 +96,11 @@ class ControlPlane {
   [[nodiscard]] const std::string& data_plane_trouble() const { return data_plane_trouble_; }
   /// What a daemon that stops is doing; empty: it does not stop.
   [[nodiscard]] std::string stopping() const;
+
+  /// Has `make` run in the helper thread, for a text that would hold the loop for too long, and
+  /// then `take` with that text in the control thread. `make` must not throw, nor look at what the
+  /// loop changes meanwhile.
+  void make_aside(std::function<std::string()> make, std::function<void(std::string)> take);
 
   /// Starts the drain of each, or changes the deadline of one that runs. `published` is called when
   /// the workers have got it: from then on no new flow goes there.
