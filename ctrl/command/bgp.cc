@@ -102,13 +102,6 @@ void run_bgp(ControlPlane& control, const Json& /*arguments*/,
                  {"vips", std::move(vips)}});
 }
 
-std::string joined(const Json& texts) {
-  std::string result;
-  for (const auto& text : texts)
-    if (text.is_string()) result += (result.empty() ? "" : " ") + text.get<std::string>();
-  return result;
-}
-
 std::string families_text(const Json& peer) {
   const bool v4 = flag_at(peer, "ipv4");
   const bool v6 = flag_at(peer, "ipv6");

@@ -46,6 +46,14 @@ inline void add_counters(Json& object, const FlowCounters& counters) {
   return fmt::format("{}", number_at(object, key));
 }
 
+/// The texts of a list, with spaces between.
+[[nodiscard]] inline std::string joined(const Json& texts) {
+  std::string result;
+  for (const auto& text : texts)
+    if (text.is_string()) result += (result.empty() ? "" : " ") + text.get<std::string>();
+  return result;
+}
+
 /// Who gets a pool's new flows.
 [[nodiscard]] constexpr std::string_view name_of(PoolPlacement placement) {
   switch (placement) {

@@ -11,12 +11,6 @@
 namespace holdfast {
 namespace {
 
-std::string ports_text(const PortRange& ports) {
-  if (ports.is_any()) return "any";
-  if (ports.first == ports.last) return fmt::format("{}", ports.first);
-  return fmt::format("{}-{}", ports.first, ports.last);
-}
-
 void run_service_list(ControlPlane& control, const Json& /*arguments*/,
                       const std::shared_ptr<Reply>& reply) {
   const auto counters = control.stats().read_stats().services;
@@ -26,7 +20,7 @@ void run_service_list(ControlPlane& control, const Json& /*arguments*/,
     for (const auto& vip : service.vips) vips.push_back(vip.text());
     Json row{{"name", service.name},
              {"protocol", service.protocol == IpProtocol::udp ? "udp" : "tcp"},
-             {"ports", ports_text(service.ports)},
+             {"ports", service.ports.text()},
              {"vips", std::move(vips)},
              {"pool", service.pool}};
     if (const auto number = control.state().service_numbers.find(service.name)) {
@@ -50,15 +44,11 @@ std::string render_service_list(const Json& result) {
                {"BYTES", true},
                {"VIPS"}});
   for (const auto& service : list_at(result, "services")) {
-    std::string vips;
-    for (const auto& vip : list_at(service, "vips")) {
-      if (vip.is_string()) vips += (vips.empty() ? "" : " ") + vip.get<std::string>();
-    }
     table.add({text_at(service, "name"), text_at(service, "protocol"), text_at(service, "ports"),
                text_at(service, "pool"), number_text(service, "active_flows"),
                number_text(service, "embryonic"), number_text(service, "closing"),
                number_text(service, "new_flows"), number_text(service, "packets"),
-               number_text(service, "bytes"), vips});
+               number_text(service, "bytes"), joined(list_at(service, "vips"))});
   }
   return table.text();
 }

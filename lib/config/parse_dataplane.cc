@@ -54,12 +54,7 @@ void parse_port(const toml::table& table, Parse& parse) {
   TableReader reader{table, "a port of [dataplane]", parse.faults};
   PortConfig port;
   PortPlaces places;
-  reader.require("name");
-  if (auto name = reader.name("name")) {
-    reader.rename("port " + in_quotes(*name));
-    port.name = *std::move(name);
-    places.name = reader.place("name");
-  }
+  places.name = reader.own_name("port", port.name);
   parse_port_device(reader, port, places);
   if (const auto queues = reader.integer("queues", 1, 1024))
     port.queues = static_cast<std::uint16_t>(*queues);

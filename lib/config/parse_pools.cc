@@ -96,12 +96,7 @@ void parse_pool(const toml::table& table, Parse& parse) {
   TableReader reader{table, "a pool", parse.faults};
   PoolConfig pool;
   PoolPlaces places{.self = reader.place()};
-  reader.require("name");
-  if (auto name = reader.name("name")) {
-    reader.rename("pool " + in_quotes(*name));
-    pool.name = *std::move(name);
-    places.name = reader.place("name");
-  }
+  places.name = reader.own_name("pool", pool.name);
   parse_table_size(reader, pool, places);
   const auto encapsulation =
       reader.choice<Encapsulation>("encapsulation", {{"ipip", Encapsulation::ipip}});
@@ -136,13 +131,7 @@ void parse_checks(TableReader& root, Parse& parse) {
   for (const auto* table : root.tables("check", "write [[check]]")) {
     TableReader reader{*table, "a check", parse.faults};
     CheckConfig check;
-    Place place;
-    reader.require("name");
-    if (auto name = reader.name("name")) {
-      reader.rename("check " + in_quotes(*name));
-      check.name = *std::move(name);
-      place = reader.place("name");
-    }
+    const Place place = reader.own_name("check", check.name);
     if (const auto kind = reader.choice<CheckKind>("kind", {{"tcp", CheckKind::tcp}}))
       check.kind = *kind;
     if (const auto port = reader.integer("port", 1, 65535))

@@ -101,12 +101,7 @@ void parse_service(const toml::table& table, Parse& parse) {
   TableReader reader{table, "a service", parse.faults};
   ServiceConfig service;
   ServicePlaces places{.self = reader.place()};
-  reader.require("name");
-  if (auto name = reader.name("name")) {
-    reader.rename("service " + in_quotes(*name));
-    service.name = *std::move(name);
-    places.name = reader.place("name");
-  }
+  places.name = reader.own_name("service", service.name);
 
   reader.require("vips", "a list of addresses of [[vip]]");
   for (const auto& [value, place] : reader.texts("vips")) {

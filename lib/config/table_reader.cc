@@ -168,6 +168,15 @@ std::optional<std::string> TableReader::name(std::string_view key) {
   return value->get();
 }
 
+Place TableReader::own_name(std::string_view kind, std::string& own) {
+  require("name");
+  auto read = name("name");
+  if (!read) return {};
+  rename(fmt::format("{} {}", kind, in_quotes(*read)));
+  own = *std::move(read);
+  return place("name");
+}
+
 std::optional<IpAddress> read_address(const std::string& value, Place place, Faults& faults) {
   const auto address = IpAddress::parse(value);
   if (!address) {

@@ -53,6 +53,10 @@ class TableReader {
   std::optional<Value> choice(std::string_view key,
                               const std::vector<std::pair<std::string_view, Value>>& words);
 
+  /// Reads into `own` the table's own name, which must be there, and calls the table `kind` and
+  /// that name from then on: `pool "web"`. The name's place; unknown: there is none to use.
+  Place own_name(std::string_view kind, std::string& own);
+
   /// Reports `key` if it is absent; `hint` says what belongs there.
   void require(std::string_view key, std::string_view hint = {});
   /// Reports the keys that were never read.

@@ -141,12 +141,6 @@ std::string vip_section(const VipConfig& vip, bool has_bgp) {
   return "\n[[vip]]\n" + keys.lines();
 }
 
-std::string ports_text(const PortRange& ports) {
-  if (ports.is_any()) return "any";
-  if (ports.first == ports.last) return fmt::format("{}", ports.first);
-  return fmt::format("{}-{}", ports.first, ports.last);
-}
-
 std::string service_section(const ServiceConfig& service) {
   const bool udp = service.protocol == IpProtocol::udp;
   std::vector<std::string> vips;
@@ -155,7 +149,7 @@ std::string service_section(const ServiceConfig& service) {
   keys.add_text("name", service.name);
   keys.add("vips", list(vips));
   keys.add_text("protocol", udp ? "udp" : "tcp");
-  keys.add_text("ports", ports_text(service.ports));
+  keys.add_text("ports", service.ports.text());
   keys.add_text("pool", service.pool);
   if (udp) keys.add_text("udp_on_drain", service.udp_repick_on_drain ? "repick" : "keep");
   keys.add("max_share", number(service.max_share));

@@ -19,6 +19,12 @@ std::vector<ServiceRule> widest_first(std::span<const ServiceRule> rules) {
 
 }  // namespace
 
+std::string PortRange::text() const {
+  if (is_any()) return "any";
+  const auto from = std::to_string(first);
+  return first == last ? from : from + "-" + std::to_string(last);
+}
+
 ServiceTable::ServiceTable(std::span<const IpAddress> vips, std::span<const ServiceRule> rules) {
   std::vector<IpAddress> addresses(vips.begin(), vips.end());
   for (const ServiceRule& rule : rules) addresses.push_back(rule.vip);

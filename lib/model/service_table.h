@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lib/model/numbers.h"
@@ -20,6 +21,8 @@ struct PortRange {
 
   [[nodiscard]] bool is_any() const { return first == 0 && last == 65535; }
   [[nodiscard]] bool contains(std::uint16_t port) const { return first <= port && port <= last; }
+  /// "443", "8000-8999" or "any", as in the configuration.
+  [[nodiscard]] std::string text() const;
   friend auto operator<=>(const PortRange&, const PortRange&) = default;
 };
 

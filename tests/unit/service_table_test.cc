@@ -129,3 +129,10 @@ TEST_CASE("the table agrees with a search through the rules") {
     REQUIRE(match.service == (best == nullptr ? kNoService : best->service));
   }
 }
+
+TEST_CASE("ports are written as in the configuration") {
+  CHECK(PortRange{443, 443}.text() == "443");
+  CHECK(PortRange{8000, 8999}.text() == "8000-8999");
+  CHECK(PortRange{1, 65535}.text() == "1-65535");
+  CHECK(PortRange{}.text() == "any");
+}
