@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ctrl/events.h"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <utility>
 
+#include "ctrl/log.h"
 #include "ctrl/loop/boot_clock.h"
 #include "lib/base/printable.h"
 
 namespace holdfast {
 namespace {
 
-spdlog::level::level_enum level_of(Severity severity) {
+LogLevel level_of(Severity severity) {
   switch (severity) {
     case Severity::info:
-      return spdlog::level::info;
+      return LogLevel::info;
     case Severity::warning:
-      return spdlog::level::warn;
+      return LogLevel::warning;
     case Severity::error:
-      return spdlog::level::err;
+      return LogLevel::error;
   }
-  return spdlog::level::err;
+  return LogLevel::error;
 }
 
 /// Fit for a terminal and of a bounded length, whatever was escaped on the way.
@@ -33,7 +34,7 @@ std::string bounded(const std::string& text) {
 void Events::add(EventKind kind, std::string subject, std::string text, Severity severity) {
   subject = bounded(subject);
   text = bounded(text);
-  spdlog::log(level_of(severity), "{} {}: {}", name_of(kind), subject, text);
+  log_line(level_of(severity), fmt::format("{} {}: {}", name_of(kind), subject, text));
   kept_.push_back({.number = ++newest_,
                    .at = boot_now(),
                    .wall_time = std::chrono::system_clock::now(),

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <grpc/support/log.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <bitset>
@@ -13,6 +12,7 @@
 #include "ctrl/announce/gobgp_calls.h"
 #include "ctrl/announce/gobgp_requests.h"
 #include "ctrl/announce/gobgp_watch.h"
+#include "ctrl/log.h"
 #include "gobgp.grpc.pb.h"
 #include "lib/base/printable.h"
 
@@ -252,7 +252,7 @@ class GobgpSpeaker final : public BgpSpeaker {
       if (news_.lost)
         news_.lost({fmt::format("gobgpd at {} is gone: {}", target_, why), {}, "unreachable"});
     } else {
-      spdlog::debug("gobgpd at {} gives no news: {}", target_, why);
+      log_line(LogLevel::debug, fmt::format("gobgpd at {} gives no news: {}", target_, why));
     }
   }
 
@@ -260,8 +260,9 @@ class GobgpSpeaker final : public BgpSpeaker {
     const auto kind = static_cast<std::size_t>(oddity);
     if (logged_.test(kind)) return;
     logged_.set(kind);
-    spdlog::warn("gobgpd at {} answered with {} ({}): left out, as is every further one", target_,
-                 gobgp::oddity_text(oddity), detail);
+    log_line(LogLevel::warning,
+             fmt::format("gobgpd at {} answered with {} ({}): left out, as is every further one",
+                         target_, gobgp::oddity_text(oddity), detail));
   }
 
   Loop& loop_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ctrl/check/checker.h"
+#include "ctrl/log.h"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -71,8 +72,9 @@ void Checker::done(Entry& entry, const CheckOutcome& outcome) {
   entry.running.reset();
   if (outcome.kind == CheckOutcome::Kind::not_run) {
     if (std::exchange(entry.told_not_run, true)) return;
-    spdlog::warn("check {} of {} port {} could not run: {}", entry.target.check,
-                 entry.target.address.text(), entry.target.port, outcome.why);
+    log_line(LogLevel::warning,
+             fmt::format("check {} of {} port {} could not run: {}", entry.target.check,
+                         entry.target.address.text(), entry.target.port, outcome.why));
     return;
   }
   entry.told_not_run = false;

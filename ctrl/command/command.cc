@@ -2,12 +2,12 @@
 #include "ctrl/command/command.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <exception>
 
 #include "ctrl/control_plane.h"
+#include "ctrl/log.h"
 #include "lib/base/printable.h"
 #include "lib/config/config.h"
 #include "lib/protocol/json.h"
@@ -93,7 +93,7 @@ void run_command(ControlPlane& control, std::string_view name, const Json& argum
   try {
     command->run(control, arguments, reply);
   } catch (const std::exception& fault) {  // a fault of ours must not take the daemon along
-    spdlog::error("the command {} failed: {}", name, fault.what());
+    log_line(LogLevel::error, fmt::format("the command {} failed: {}", name, fault.what()));
     reply->error({.message = fmt::format("the command failed inside the daemon: {}", fault.what()),
                   .code = "internal"});
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ctrl/loop/loop.h"
+#include "ctrl/log.h"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -52,13 +53,15 @@ void Loop::timed(std::string_view what, Work&& work) {
   try {
     work();
   } catch (const std::exception& fault) {
-    spdlog::error("{} failed: {}", what, fault.what());
+    log_line(LogLevel::error, fmt::format("{} failed: {}", what, fault.what()));
   }
   const auto took = boot_now() - start;
   if (took > kLongestCallback) {
     ++slow_callbacks_;
-    spdlog::warn("the control loop was held for {} ms by: {}",
-                 std::chrono::duration_cast<std::chrono::milliseconds>(took).count(), what);
+    log_line(
+        LogLevel::warning,
+        fmt::format("the control loop was held for {} ms by: {}",
+                    std::chrono::duration_cast<std::chrono::milliseconds>(took).count(), what));
   }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ctrl/netlink/next_hop_watch.h"
+#include "ctrl/log.h"
 
+#include <fmt/format.h>
 #include <linux/rtnetlink.h>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 
 #include <array>
@@ -151,8 +152,9 @@ void NextHopWatch::read_links_and_neighbours() {
   // A list that changed while it was read still is better than the old one; it is read once more.
   const auto failed = [](int error) { return error != 0 && error != EINTR; };
   if (failed(links) || failed(neighbours)) {
-    spdlog::warn("links and neighbours can not be read from the kernel: {}",
-                 std::generic_category().message(failed(links) ? links : neighbours));
+    log_line(LogLevel::warning,
+             fmt::format("links and neighbours can not be read from the kernel: {}",
+                         std::generic_category().message(failed(links) ? links : neighbours)));
     return;  // stays stale: the next tick tries again
   }
   view_ = std::move(view);
@@ -216,9 +218,9 @@ void NextHopWatch::ask_neighbours() {
     const int error = asking_.ask(netlink::request_resolution(sequence_, key.link, key.address),
                                   sequence_, [](const Message&) {});
     if (error == EPERM && !std::exchange(told_no_permission_, true)) {
-      spdlog::warn(
-          "no permission to have neighbours resolved (CAP_NET_ADMIN): next hops are known "
-          "only while the kernel itself talks to them");
+      log_line(LogLevel::warning,
+               "no permission to have neighbours resolved (CAP_NET_ADMIN): next hops are known "
+               "only while the kernel itself talks to them");
     }
   }
 }

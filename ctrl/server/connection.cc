@@ -2,7 +2,6 @@
 #include "ctrl/server/connection.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -10,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "ctrl/log.h"
 #include "ctrl/loop/boot_clock.h"
 
 namespace holdfast {
@@ -153,7 +153,9 @@ void Connection::run_request(std::string_view line) {
 void Connection::send(std::string_view line) {
   if (!open()) return;
   if (output_.size() - sent_ > kMaxUnreadBytes) {
-    spdlog::warn("a CLI client (pid {}) does not read its answers and is dropped", peer_.pid);
+    log_line(
+        LogLevel::warning,
+        fmt::format("a CLI client (pid {}) does not read its answers and is dropped", peer_.pid));
     close();
     return;
   }

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -18,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "ctrl/log.h"
 #include "ctrl/loop/boot_clock.h"
 #include "ctrl/server/connection.h"
 #include "lib/base/printable.h"
@@ -145,7 +145,8 @@ void Server::accept_clients() {
     if (!fd.valid()) {
       // Out of descriptors: the client stays in the queue; trying again at once would only spin.
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-        spdlog::warn("no CLI client can be accepted: {}", reason(errno));
+        log_line(LogLevel::warning,
+                 fmt::format("no CLI client can be accepted: {}", reason(errno)));
         loop_.change(socket_.get(), 0);
         loop_.cancel(accept_again_);
         accept_again_ = loop_.call_after(std::chrono::seconds(1), "accepting CLI clients again",
@@ -177,8 +178,9 @@ bool Server::make_room() {
     if (connection->idle() && (!longest || connection->last_busy() < longest->last_busy()))
       longest = connection;
   if (!longest || boot_now() - longest->last_busy() < kIdle) return false;
-  spdlog::debug("a CLI client (pid {}) that was idle is dropped: {} clients are connected",
-                longest->peer().pid, connections_.size());
+  log_line(LogLevel::debug,
+           fmt::format("a CLI client (pid {}) that was idle is dropped: {} clients are connected",
+                       longest->peer().pid, connections_.size()));
   longest->close();
   return true;
 }
