@@ -3,11 +3,15 @@
 // tests/e2e/test_gobgp.py.
 #include "ctrl/announce/gobgp_speaker.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <cstring>
 #include <random>
+#include <string_view>
+#include <vector>
 
 #include "lib/base/unique_fd.h"
 #include "tests/catch.h"
@@ -346,6 +350,79 @@ TEST_CASE("a server that does not speak HTTP/2 gets errors for answers, and neve
   }
   CHECK(babbler.taken >= 3);
   CHECK(told == 0);
+}
+
+/// Takes connections over TCP, promises HTTP/2 where `greets`, and never says anything more.
+class Mute {
+ public:
+  explicit Mute(bool greets) : listener_(socket(AF_INET, SOCK_STREAM, 0)), greets_(greets) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address_);
+    auto* address = reinterpret_cast<sockaddr*>(&address_);
+    if (bind(listener_.get(), address, size) != 0 || listen(listener_.get(), 64) != 0 ||
+        getsockname(listener_.get(), address, &size) != 0)
+      throw std::runtime_error("cannot listen");
+    thread_ = std::thread([this] { take(); });
+  }
+  ~Mute() {
+    shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+  [[nodiscard]] std::string target() const {
+    return "127.0.0.1:" + std::to_string(ntohs(address_.sin_port));
+  }
+
+  std::atomic<int> taken{0};
+
+ private:
+  void take() {
+    for (;;) {
+      guests_.emplace_back(accept(listener_.get(), nullptr, nullptr));
+      if (!guests_.back().valid()) return;
+      ++taken;
+      constexpr std::string_view kEmptySettings("\0\0\0\4\0\0\0\0\0", 9);  // RFC 9113
+      if (greets_)
+        (void)!send(guests_.back().get(), kEmptySettings.data(), kEmptySettings.size(),
+                    MSG_NOSIGNAL);
+    }
+  }
+
+  UniqueFd listener_;
+  const bool greets_;
+  sockaddr_in address_{};
+  std::vector<UniqueFd> guests_;
+  std::thread thread_;
+};
+
+TEST_CASE("a dead connection is replaced over and over: nothing breaks, the loop is never held") {
+  Mute gobgpd(true);
+  Loop loop;
+  const auto speaker = make_gobgp_speaker(loop, gobgpd.target());
+  int lost = 0;
+  speaker->watch({.restarted = {}, .changed = {}, .lost = [&](const Error&) { ++lost; }});
+  for (int round = 0; round < 8; ++round) {
+    Came came;
+    for (int i = 0; i < 6; ++i) speaker->identify(came.here<BgpIdentity>());  // two replacements
+    REQUIRE(turn_until(loop, [&] { return came.times == 6; }));
+    CHECK(came.code == "deadline");
+  }
+  CHECK(gobgpd.taken >= 8);
+  CHECK(lost == 0);
+  CHECK(loop.slow_callbacks() == 0);
+}
+
+TEST_CASE("who takes the connection and says nothing is hung, not unreachable") {
+  Mute gobgpd(false);
+  Loop loop;
+  const auto speaker = make_gobgp_speaker(loop, gobgpd.target());
+  for (int round = 0; round < 3; ++round) {  // longer than gRPC waits for a connection, 2 s
+    Came came;
+    speaker->identify(came.here<BgpIdentity>());
+    REQUIRE(turn_until(loop, [&] { return came.once(); }));
+    CHECK(came.code == "deadline");
+    turn_for(loop, 800ms);
+  }
 }
 
 }  // namespace
