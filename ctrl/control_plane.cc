@@ -230,8 +230,9 @@ void ControlPlane::stop_in_order() {
 void ControlPlane::follow_stop_order(bool signal) {
   const auto now = boot_now();
   const auto before = stop_order_.step();
+  const bool unconfirmed = stop_order_.not_withdrawn();
   if (signal) stop_order_.request(now);
-  stop_order_.update(announce_ != nullptr && announcer()->anything_announced(),
+  stop_order_.update(announce_ != nullptr ? announcer()->anything_announced() : Presence::absent,
                      announce_ != nullptr && announcer()->link().up(), now);
   loop_.cancel(std::exchange(stop_timer_, 0));
   if (const auto deadline = stop_order_.deadline()) {
@@ -241,12 +242,13 @@ void ControlPlane::follow_stop_order(bool signal) {
     });
   }
   const auto step = stop_order_.step();
-  if (step != before) {
+  if (step != before || (unconfirmed && !stop_order_.not_withdrawn())) {
     if (before == StopOrder::Step::withdrawing && stop_order_.not_withdrawn())
       events_.add(EventKind::announcement, "all VIPs",
                   "the withdrawal is not confirmed: routers may go on sending here",
                   Severity::error);
     events_.add(EventKind::daemon, "holdfastd", "stopping: " + stop_order_.text(now));
+    if (announce_ != nullptr && stop_order_.phase() == AnnouncePhase::withdrawn) announce_->leave();
     announce();
   }
   if (step == StopOrder::Step::done) loop_.stop();

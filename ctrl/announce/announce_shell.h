@@ -26,6 +26,8 @@ class AnnounceShell {
   AnnounceShell& operator=(const AnnounceShell&) = delete;
 
   void want(const WantedVips& wanted);
+  /// Announcer::leave(); what is wanted from now on comes with want().
+  void leave() { announcer_.leave(); }
   [[nodiscard]] const Announcer& announcer() const { return announcer_; }
 
  private:

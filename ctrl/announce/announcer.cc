@@ -67,6 +67,12 @@ void Announcer::on_link(SpeakerLink::Effect effect, Instant now) {
   // One that hangs keeps its sessions for a while; one that is gone has none.
   if (link_.state() == SpeakerState::unreachable) peers_.clear();
   log_link();
+  if (link_.up()) blind_rounds_ = 0;
+  for (auto& [vip, route] : routes_) {
+    const bool of_earlier_run = route.presence() == Presence::unknown;
+    if (link_.state() == SpeakerState::not_started || (link_.gone() && of_earlier_run))
+      route.on_no_rib();
+  }
   if (effect == SpeakerLink::Effect::none) return;
   plan_.clear();
   peer_list_ = rib_ = sent_ = change_ = {};
@@ -114,8 +120,10 @@ void Announcer::plan_reads_of(const IpAddress& vip, Instant now) {
 void Announcer::plan_full_read(Instant now) {
   next_full_read_ = now + kFullRead;
   peers_at_ = now;
-  for (const auto& [vip, route] : routes_) {
-    if (route.wanted().own) plan_reads_of(vip, now);
+  for (auto& [vip, route] : routes_) {
+    if (!route.wanted().own) continue;
+    plan_reads_of(vip, now);
+    if (blind(vip.family())) route.distrust();  // level-triggered all the same
   }
 }
 
@@ -156,6 +164,25 @@ std::optional<Ask> Announcer::next_change(Instant now) {
   return std::nullopt;
 }
 
+bool Announcer::removes_blindly() const {
+  const bool may_hear =
+      link_.state() == SpeakerState::hung || link_.state() == SpeakerState::unreachable;
+  return leaving_ && may_hear && !link_.gone() && blind_rounds_ < kBlindRounds;
+}
+
+void Announcer::remove_blindly(std::vector<Ask>& asks, Instant now) {
+  if (!removes_blindly() || now < next_blind_) return;
+  next_blind_ = now + kBlindPause;
+  ++blind_rounds_;
+  for (auto& [vip, route] : routes_) {
+    const auto& wanted = route.wanted();
+    if (!wanted.own || wanted.announcement || route.presence() == Presence::absent) continue;
+    // All at once: there is no time to wait for one before the next.
+    asks.push_back({.number = next_number_++, .what = AskRemove{vip}});
+    route.on_removed_blindly();
+  }
+}
+
 std::vector<Ask> Announcer::due(Instant now) {
   give_up_on_silence(now);
   std::vector<Ask> asks;
@@ -180,6 +207,7 @@ std::vector<Ask> Announcer::due(Instant now) {
     add(next_read(true, sent_, now));
     add(next_change(now));
   }
+  remove_blindly(asks, now);
   update_alarms(now);
   return asks;
 }
@@ -193,6 +221,7 @@ Deadline Announcer::next_deadline() const {
   for (const Trouble* trouble : {&away_, &lonely_}) {
     if (trouble->since && !trouble->told) next = earlier(next, *trouble->since + kSpeakerAlarm);
   }
+  if (removes_blindly()) next = earlier(next, next_blind_);
   if (!link_.up()) return next;
   next = earlier(next, next_full_read_);
   if (!peer_list_.open()) next = earlier(next, peers_at_);

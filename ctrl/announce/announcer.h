@@ -35,12 +35,20 @@ class Announcer {
   static constexpr std::chrono::seconds kReadAgain{1};     // what could not be read
   static constexpr std::chrono::seconds kPatience{3};      // a question without an answer
   static constexpr std::chrono::seconds kSpeakerAlarm{5};  // without a speaker, or without a peer
+  // Removals that are left with a speaker that does not answer. When it goes on it finds each one
+  // cancelled as well, and does about every second all the same.
+  static constexpr std::chrono::milliseconds kBlindPause{200};
+  static constexpr unsigned kBlindRounds = 10;
 
   /// `speaker` names it in texts: "gobgpd at 127.0.0.1:50051".
   Announcer(std::string speaker, Instant now);
 
   /// Every VIP of the configuration; always the same ones.
   void want(const WantedVips& wanted, Instant now);
+
+  /// The daemon ends soon, and nothing will be wanted any more: whatever may still be announced is
+  /// removed even where the speaker does not answer. Call as often as you like.
+  void leave() { leaving_ = true; }
 
   // News of the speaker (BgpSpeaker::News).
   void on_restarted(Instant now);
@@ -78,8 +86,9 @@ class Announcer {
   /// known yet.
   [[nodiscard]] std::string warning() const;
 
-  /// The speaker has a route of ours, or may have it.
-  [[nodiscard]] bool anything_announced() const;
+  /// Whether the speaker has a route of ours. Unknown: that was not read yet in this run, and
+  /// nothing was added.
+  [[nodiscard]] Presence anything_announced() const;
 
  private:
   /// A question that was asked and not yet answered. Number 0: none.
@@ -111,6 +120,9 @@ class Announcer {
   void drop_family(const IpAddress& peer, Family family);
   std::optional<Ask> next_read(bool of_peers, Flight& flight, Instant now);
   std::optional<Ask> next_change(Instant now);
+  /// The speaker does not answer, but what is sent to it now may be done later.
+  [[nodiscard]] bool removes_blindly() const;
+  void remove_blindly(std::vector<Ask>& asks, Instant now);
   /// The RIB can not be read, again and again.
   [[nodiscard]] bool blind(Family family) const;
   [[nodiscard]] bool wants_anything() const;
@@ -142,6 +154,9 @@ class Announcer {
   Deadline peers_at_{};                      // when to list the peers
   std::map<Family, unsigned> unreadable_{};  // reads of the RIB that failed in a row
   IpAddress last_changed_{};
+  bool leaving_ = false;
+  Instant next_blind_{};
+  unsigned blind_rounds_ = 0;  // since the speaker was last up
 
   AskNumber next_number_ = 1;
   Flight identity_{};

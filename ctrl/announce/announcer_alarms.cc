@@ -9,13 +9,14 @@
 namespace holdfast {
 namespace {
 
-std::string_view text_of(RibState state, bool wanted) {
+std::string_view text_of(RibState state, bool wanted, bool held) {
   switch (state) {
     case RibState::unknown:
       return "unknown";
     case RibState::absent:
       return wanted ? "not in gobgpd's RIB" : "withdrawn: no longer in gobgpd's RIB";
     case RibState::other:
+      if (held) return "in gobgpd's RIB from an earlier run: it stays while this one gets ready";
       return wanted ? "in gobgpd's RIB with other attributes than wanted"
                     : "in gobgpd's RIB, but not wanted";
     case RibState::same:
@@ -54,12 +55,14 @@ bool Announcer::has_peer() const {
                      [](const auto& entry) { return entry.second.peer.established; });
 }
 
-bool Announcer::anything_announced() const {
-  return std::any_of(routes_.begin(), routes_.end(), [this](const auto& entry) {
-    const auto& route = entry.second;
-    const bool soon_read = link_.up() && route.rib() == RibState::unknown;
-    return route.wanted().own && (route.may_be_announced() || soon_read);
-  });
+Presence Announcer::anything_announced() const {
+  auto result = Presence::absent;
+  for (const auto& [vip, route] : routes_) {
+    if (!route.wanted().own || route.presence() == Presence::absent) continue;
+    if (route.presence() == Presence::maybe) return Presence::maybe;
+    result = Presence::unknown;
+  }
+  return result;
 }
 
 std::string Announcer::state_text() const {
@@ -129,6 +132,7 @@ void Announcer::log_rib(const IpAddress& vip, const VipRoute& route) {
   if (route.rib() == state) since = route.rib_since();
   if (route.rib() == state || route.rib() == RibState::unknown || !route.wanted().own) return;
   const bool wanted = route.wanted().announcement.has_value();
+  const bool held = route.wanted().held;
   const bool as_wanted = route.rib() == (wanted ? RibState::same : RibState::absent);
   // A new wish alone is no news of the RIB, and at the start nothing is there.
   const bool first_and_empty = state == RibState::unknown && route.rib() == RibState::absent;
@@ -136,8 +140,8 @@ void Announcer::log_rib(const IpAddress& vip, const VipRoute& route) {
   state = route.rib();
   since = route.rib_since();
   if (news)
-    event(as_wanted ? Severity::info : Severity::warning, subject_of(vip),
-          std::string(text_of(state, wanted)));
+    event(as_wanted || held ? Severity::info : Severity::warning, subject_of(vip),
+          std::string(text_of(state, wanted, held)));
 }
 
 std::string Announcer::warning() const {

@@ -6,6 +6,16 @@
 
 namespace holdfast {
 
+bool SpeakerLink::gone() const {
+  // The kernel's words for it, which gRPC hands on: of a port, and of a Unix socket. Without them
+  // (no way to the host, a connection that broke) it may live on.
+  const auto says = [this](std::string_view words) {
+    return why_.find(words) != std::string::npos;
+  };
+  return state_ == SpeakerState::unreachable &&
+         (says("onnection refused") || says("No such file or directory"));
+}
+
 SpeakerLink::Effect SpeakerLink::become(SpeakerState state, std::string why, Instant now) {
   const bool was_up = up();
   if (state_ != state) since_ = now;

@@ -62,6 +62,8 @@ class SpeakerLink {
   [[nodiscard]] bool up() const { return state_ == SpeakerState::up && trusted_; }
   [[nodiscard]] SpeakerState state() const { return state_; }
   [[nodiscard]] Instant since() const { return since_; }
+  /// Nobody listens where it should be: it has ended, and its RIB with it.
+  [[nodiscard]] bool gone() const;
   /// Why it is not up: the speaker's or gRPC's own words.
   [[nodiscard]] const std::string& why() const { return why_; }
   [[nodiscard]] const BgpIdentity& identity() const { return identity_; }

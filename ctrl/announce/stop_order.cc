@@ -31,14 +31,16 @@ void StopOrder::request(Instant now) {
   }
 }
 
-void StopOrder::update(bool announced, bool reachable, Instant now) {
+void StopOrder::update(Presence presence, bool reachable, Instant now) {
   if (!requested_) return;
+  const bool announced = presence != Presence::absent;  // what is not known may be there
+  was_announced_ = was_announced_ || presence == Presence::maybe;
   const bool late = deadline_ && now >= *deadline_;
   switch (step_) {
     case Step::serving:
       if (!announced) {
         enter(Step::done, {});
-      } else if (reachable && !hurried_) {
+      } else if (reachable && !hurried_ && was_announced_) {
         enter(Step::graceful_shutdown, now + kGracefulShutdown);
       } else {
         enter(Step::withdrawing, now + (hurried_ ? kHurriedWithdraw : kWithdraw));
@@ -54,14 +56,20 @@ void StopOrder::update(bool announced, bool reachable, Instant now) {
     case Step::withdrawing:
       if (announced && !late) break;
       not_withdrawn_ = announced;
-      if (hurried_) {
+      if (hurried_ || (!announced && !was_announced_)) {
         enter(Step::done, {});
       } else {
         enter(Step::lingering, now + linger_);
       }
       break;
     case Step::lingering:
-      if (late) enter(Step::done, {});
+      if (late) {
+        enter(Step::done, {});
+      } else if (not_withdrawn_ && !announced) {
+        // The speaker came back. Only now do routers turn away.
+        not_withdrawn_ = false;
+        enter(Step::lingering, now + linger_);
+      }
       break;
     case Step::done:
       break;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 
+#include "ctrl/announce/vip_route.h"
 #include "ctrl/announce/wanted.h"
 #include "ctrl/state/deadline.h"
 
@@ -28,9 +29,9 @@ class StopOrder {
 
   /// A signal to stop. The second one skips the waits, but still withdraws.
   void request(Instant now);
-  /// What is so now: `announced`: the speaker has, or may have, a route of ours; `reachable`: it
-  /// answers. Call after request(), whenever one of these has changed, and at deadline().
-  void update(bool announced, bool reachable, Instant now);
+  /// What is so now: `announced`: whether the speaker has a route of ours; `reachable`: it answers.
+  /// Call after request(), whenever one of these has changed, and at deadline().
+  void update(Presence announced, bool reachable, Instant now);
 
   [[nodiscard]] Step step() const { return step_; }
   [[nodiscard]] Deadline deadline() const { return deadline_; }
@@ -38,7 +39,7 @@ class StopOrder {
   [[nodiscard]] AnnouncePhase phase() const {
     return step_ == Step::graceful_shutdown ? AnnouncePhase::leaving : AnnouncePhase::withdrawn;
   }
-  /// The withdrawal was not confirmed in time.
+  /// The withdrawal was not confirmed in time, nor since.
   [[nodiscard]] bool not_withdrawn() const { return not_withdrawn_; }
   /// For status and log: "withdrawing the VIPs"; empty while serving.
   [[nodiscard]] std::string text(Instant now) const;
@@ -51,6 +52,7 @@ class StopOrder {
   Deadline deadline_{};
   bool requested_ = false;
   bool hurried_ = false;
+  bool was_announced_ = false;  // perhaps, at some time since the request
   bool not_withdrawn_ = false;
 };
 

@@ -28,7 +28,8 @@ bool VipRoute::needs_change(bool blind) const {
 void VipRoute::on_asked() {
   changing_ = true;
   attempted_ = wanted_.announcement;
-  if (attempted_) may_be_there_ = true;
+  // A removal of what was not read may find it there.
+  if (attempted_ || presence_ == Presence::unknown) presence_ = Presence::maybe;
 }
 
 void VipRoute::on_failure(std::string why, Instant now) {
@@ -57,7 +58,7 @@ void VipRoute::on_rib(const std::optional<Announcement>& found, AskNumber number
   if (!read_known_ || read_ != found) rib_since_ = now;
   read_ = belief_ = found;
   read_known_ = belief_known_ = true;
-  may_be_there_ = found.has_value();
+  presence_ = found ? Presence::maybe : Presence::absent;
   if (found == wanted_.announcement) {
     failures_ = 0;
     trouble_.clear();

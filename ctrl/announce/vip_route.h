@@ -25,6 +25,13 @@ enum class RibState : std::uint8_t {
   same,   // as wanted
 };
 
+/// Whether the speaker has a route of ours. A RIB that can not be read does not change it.
+enum class Presence : std::uint8_t {
+  unknown,  // nothing was read yet: an earlier run may have left one
+  absent,
+  maybe,  // as last read, or because it was asked to since
+};
+
 class VipRoute {
  public:
   static constexpr std::chrono::milliseconds kFirstRetry{200};  // doubles with each failure
@@ -46,6 +53,8 @@ class VipRoute {
   void on_asked();
   /// It was answered; reads that were asked before `settled` tell nothing of it.
   void on_changed(const Result<void>& answer, AskNumber settled, Instant now);
+  /// A removal was asked for of which no answer is awaited.
+  void on_removed_blindly() { presence_ = Presence::maybe; }
   /// Nobody will answer it any more.
   void on_abandoned() { changing_ = false; }
 
@@ -57,6 +66,10 @@ class VipRoute {
   void forget();
   /// The RIB can not be read: what was read before says nothing any more.
   void on_unreadable() { read_known_ = false; }
+  /// What we changed may be undone by now, and nothing will tell of it.
+  void distrust() { belief_known_ = false; }
+  /// There is no RIB, or it was lost with all that earlier runs had left.
+  void on_no_rib() { presence_ = Presence::absent; }
 
   [[nodiscard]] RibState rib() const;
   /// Since when the RIB has been as it was last read.
@@ -64,8 +77,7 @@ class VipRoute {
   [[nodiscard]] bool sent_to(const IpAddress& peer) const;
   /// Why changes fail or do nothing; empty: they work.
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
-  /// The speaker has the route, or may have it: as last read, or because it was asked to since.
-  [[nodiscard]] bool may_be_announced() const { return may_be_there_; }
+  [[nodiscard]] Presence presence() const { return presence_; }
 
   /// In what wanted, RIB and sent differ, as a clause about the VIP; empty: they agree. `peers`:
   /// those with a session that uses the VIP's family.
@@ -86,7 +98,7 @@ class VipRoute {
   // To act on: what was read, or what we changed since.
   std::optional<Announcement> belief_{};
   bool belief_known_ = false;
-  bool may_be_there_ = false;
+  Presence presence_ = Presence::unknown;
 
   // The last change.
   bool changing_ = false;

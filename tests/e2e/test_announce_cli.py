@@ -194,6 +194,23 @@ class Stopping(WithSpeaker):
         self.assertLess(took, 6)
         self.assertIn("the withdrawal is not confirmed", self.daemon.logged())
 
+    def test_a_speaker_that_returns_while_packets_are_forwarded_on_confirms_the_withdrawal(self):
+        self.announced()
+        self.daemon.say("bgp freeze")
+        self.daemon.process.send_signal(signal.SIGTERM)
+
+        def stopping():
+            return self.daemon.json("status")[0]["stopping"]
+
+        self.until(lambda: "not confirmed" in stopping(), 8)
+        self.daemon.say("bgp thaw")
+        self.until(lambda: stopping().startswith("withdrawn, packets are forwarded"), 1.4)
+        confirmed = time.monotonic()
+        self.assertEqual(self.ribs()[-1], [])
+        self.daemon.process.wait(5)
+        self.assertGreaterEqual(time.monotonic() - confirmed, 1.2)
+        self.assertIn("holdfastd: stopping: withdrawn, packets are", self.daemon.logged())
+
 
 class NothingToWithdraw(WithSpeaker):
     def test_without_eligible_backends_the_daemon_stops_at_once(self):

@@ -197,16 +197,47 @@ TEST_CASE("a RIB that can not be read keeps no VIP from being announced or withd
   CHECK_FALSE(world.speaker.rib.contains(kVip4));
 }
 
+TEST_CASE("while a RIB can not be read, what is lost comes back and what is not wanted goes") {
+  World world;
+  world.speaker.hides_rib = true;
+  world.want(kVip4);
+  world.pass(15s);
+  REQUIRE(world.agree());
+  world.speaker.rib.erase(kVip4);
+  world.speaker.rib[kVip6] = route_of(kVip6);
+  world.pass(10s + 10ms);
+  CHECK(world.agree());
+  const auto adds = world.speaker.adds;
+  const auto removals = world.speaker.removals;
+  world.pass(60s);
+  CHECK(world.speaker.adds - adds == 6);
+  CHECK(world.speaker.removals - removals == 6);
+  SECTION("but what is held is left alone") {
+    world.wanted[kVip6] = {.why_not = "starting", .own = true, .held = true};
+    world.announcer.want(world.wanted, world.now);
+    world.speaker.rib[kVip6] = route_of(kVip6);
+    world.pass(30s);
+    CHECK(world.speaker.rib.contains(kVip6));
+  }
+  SECTION("and when it can be read again nothing needs to be sent") {
+    world.speaker.hides_rib = false;
+    world.pass(11s);
+    const auto before = world.speaker.adds;
+    world.pass(60s);
+    CHECK(world.speaker.adds == before);
+  }
+}
+
 TEST_CASE("a dead speaker's routes count as announced until it is seen again") {
   auto world = announced();
   world.kill();
   world.not_wanted(kVip4);
   world.not_wanted(kVip6);
   world.pass(5s);
-  CHECK(world.announcer.anything_announced());
+  CHECK(world.announcer.anything_announced() == Presence::maybe);
   world.start_again();
   world.pass(2s);
-  CHECK_FALSE(world.announcer.anything_announced());
+  CHECK(world.announcer.anything_announced() == Presence::absent);
 }
 
 TEST_CASE("with no speaker from the start nothing counts as announced") {
@@ -214,7 +245,7 @@ TEST_CASE("with no speaker from the start nothing counts as announced") {
   world.kill();
   world.want(kVip4);
   world.pass(20s);
-  CHECK_FALSE(world.announcer.anything_announced());
+  CHECK(world.announcer.anything_announced() == Presence::absent);
 }
 
 }  // namespace
