@@ -23,6 +23,8 @@ std::string_view name_of(FlowRule rule) {
       return "slot";
     case FlowRule::unchecked_base:
       return "unchecked_base_owner";
+    case FlowRule::base_in_grace:
+      return "base_owner_in_grace";
   }
   return "?";
 }
@@ -125,6 +127,10 @@ class Explainer {
         return table_let_go(worker) +
                "it is the slot's base owner and has not been checked since the start: a flow from "
                "before the start most likely was there";
+      case FlowRule::base_in_grace:
+        return table_let_go(worker) +
+               "it is the slot's base owner and went down a moment ago: a flow that runs most "
+               "likely was there";
     }
     return "?";
   }

@@ -145,7 +145,9 @@ class Lookup {
     const BackendNumber unchecked = flow_.unchecked_owner();
     const bool waits = unchecked != kNoBackend && backend == kNoBackend;
     const bool back = unchecked != kNoBackend && backend == unchecked;
-    return to(waits || back ? FlowRule::unchecked_base : FlowRule::slot, backend);
+    if (waits || back) return to(FlowRule::unchecked_base, backend);
+    const bool grace = backend != kNoBackend && backend == flow_.owner_in_grace();
+    return to(grace ? FlowRule::base_in_grace : FlowRule::slot, backend);
   }
 
   [[nodiscard]] FlowChoice to(FlowRule rule, BackendNumber backend) const {

@@ -47,11 +47,22 @@ struct Placement {
   [[nodiscard]] BackendNumber pick_new() const {
     return unchecked_owner() == kNoBackend ? effective_owner() : kNoBackend;
   }
+  /// The slot's base owner if it was eligible until a moment ago and keeps such flows for its
+  /// grace, else kNoBackend.
+  [[nodiscard]] BackendNumber owner_in_grace() const {
+    const BackendNumber owner = base_owner();
+    const Backend* const backend = owner == kNoBackend ? nullptr : snapshot.backend(owner);
+    return backend != nullptr && backend->state == BackendState::down &&
+                   standing_of(backend, service) != Standing::gone
+               ? owner
+               : kNoBackend;
+  }
   /// For a flow that others knew, before a restart or on another load balancer: where it most
-  /// likely is.
+  /// likely is. Of the flows of a slot whose owner went down seconds ago nearly all began before.
   [[nodiscard]] BackendNumber pick_mid_flow() const {
-    const BackendNumber owner = unchecked_owner();
-    return owner == kNoBackend ? effective_owner() : owner;
+    if (const BackendNumber owner = unchecked_owner(); owner != kNoBackend) return owner;
+    if (const BackendNumber owner = owner_in_grace(); owner != kNoBackend) return owner;
+    return effective_owner();
   }
   /// No table knows the flow.
   [[nodiscard]] BackendNumber pick_for_unknown(FlowEvent event) const {

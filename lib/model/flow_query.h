@@ -29,6 +29,7 @@ enum class FlowRule : std::uint8_t {
   other_table,     // another worker's
   slot,            // no table: the effective owner of its slot
   unchecked_base,  // no table: the slot's base owner, which was not checked since the start
+  base_in_grace,   // no table: the slot's base owner, which went down within its grace
 };
 
 struct FlowChoice {

@@ -119,6 +119,19 @@ TEST_CASE("a placed flow is told by its worker's table, with its state") {
   CHECK(workers.look_up(question(client)).tables.empty());
 }
 
+TEST_CASE("a flow whose slot's base owner went down a moment ago") {
+  Workers workers(1, {web({kB1, kB2})});
+  LbUnderTest& lb = *workers.lbs[0];
+  workers.change(kB1, [](BackendSpec& spec) { spec.state = BackendState::down; });
+  std::uint16_t client = 1000;
+  while (workers.look_up(question(client)).base_owner != lb.number_of(kB1)) ++client;
+  const FlowAnswer answer = workers.look_up(question(client));
+  CHECK(answer.workers[0].next ==
+        FlowChoice{.rule = FlowRule::base_in_grace, .backend = lb.number_of(kB1)});
+  CHECK(answer.workers[0].syn == FlowChoice{.rule = FlowRule::slot, .backend = lb.number_of(kB2)});
+  CHECK(goes_to(lb, data(client)) == kB1);
+}
+
 TEST_CASE("a flow whose slot waits for its base owner's first check") {
   Workers workers(1, {web({kB1, kB2})});
   LbUnderTest& lb = *workers.lbs[0];

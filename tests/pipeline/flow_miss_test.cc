@@ -71,6 +71,25 @@ TEST_CASE("while the first checks run, running flows find their backend and new 
     CHECK(goes_to(lb, syn(client)) != kB2);
 }
 
+TEST_CASE(
+    "flows that come from another balancer while their backend is down find it for its grace") {
+  LbUnderTest other{web({kB1, kB2, kB3})};
+  LbUnderTest lb{web({kB1, kB2, kB3})};
+  set_state(lb, kB2, BackendState::down);
+  int there = 0;
+  for (std::uint16_t client = 1000; client < 1100; ++client) {
+    const Ip placed = open_flow(other, client);
+    there += placed == kB2;
+    CHECK(goes_to(lb, data(client)) == placed);
+    CHECK(goes_to(lb, syn(static_cast<std::uint16_t>(client + 10000))) != kB2);
+  }
+  CHECK(there > 10);
+  lb.backend(kB2).keeps_tcp = false;  // its grace is over
+  lb.publish();
+  for (std::uint16_t client = 2000; client < 2100; ++client)
+    CHECK(goes_to(lb, data(client)) != kB2);
+}
+
 TEST_CASE("a SYN that has to leave its backend waits, too, while the slot's owner is not checked") {
   LbUnderTest lb{web({kB1, kB2, kB3})};
   const auto client = open_flows_on(lb, kB1, 1).front();  // kB1 is its slot's base owner

@@ -78,6 +78,9 @@ TEST_CASE("lookup gives the reason for each rule that can decide") {
   CHECK(because(answer({.rule = FlowRule::unchecked_base, .backend = kFirst})) ==
         "it is the slot's base owner and has not been checked since the start: a flow from before "
         "the start most likely was there");
+  CHECK(because(answer({.rule = FlowRule::base_in_grace, .backend = kFirst})) ==
+        "it is the slot's base owner and went down a moment ago: a flow that runs most likely was "
+        "there");
   CHECK(because(answer({.rule = FlowRule::unchecked_base, .dropped = DropReason::no_backend})) ==
         "the slot's base owner is web/b1, and has not been checked since the start: new flows wait "
         "for that, the client sends again");
