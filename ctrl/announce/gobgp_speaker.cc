@@ -73,6 +73,7 @@ class GobgpSpeaker final : public BgpSpeaker {
         kIdentifyDeadline, {}, [this](auto... arguments) { stub_->async()->GetBgp(arguments...); },
         [this, answer = std::move(answer)](const grpc::Status& status, const auto& response) {
           count_silence(status);
+          if (status.ok()) silent_stub_.reset();
           if (!status.ok()) return answer(tl::unexpected(error_of(status, kIdentifyDeadline)));
           answer(gobgp::read_identity(response));
         });
@@ -99,6 +100,10 @@ class GobgpSpeaker final : public BgpSpeaker {
   void remove(const IpAddress& vip, Answer<void> answer) override {
     auto request = gobgp::delete_request(vip);
     if (!request) return refuse(request.error(), std::move(answer));
+    if (silent_stub_)
+      action<apipb::DeletePathRequest, google::protobuf::Empty>(
+          *request, [this](auto... arguments) { silent_stub_->async()->DeletePath(arguments...); },
+          [](const Result<void>&) {});
     action<apipb::DeletePathRequest, google::protobuf::Empty>(
         *std::move(request),
         [this](auto... arguments) { stub_->async()->DeletePath(arguments...); }, std::move(answer));
@@ -240,6 +245,7 @@ class GobgpSpeaker final : public BgpSpeaker {
     silences_ = silent ? silences_ + 1 : 0;
     if (silences_ < kDeadConnection || target_.starts_with("unix")) return;
     silences_ = 0;
+    if (!silent_stub_) silent_stub_ = std::move(stub_);
     connect();
     if (!watch_call_) return;
     replaced_ = true;
@@ -292,6 +298,9 @@ class GobgpSpeaker final : public BgpSpeaker {
   const std::unique_ptr<apipb::GobgpApi::Stub> nowhere_ =
       apipb::GobgpApi::NewStub(grpc::CreateChannel({}, nullptr));
   std::unique_ptr<apipb::GobgpApi::Stub> stub_;
+  // The connection that was given up, until the next one answers. A process that hangs finds in it
+  // what was sent, and does it when it goes on; one that was begun meanwhile takes nothing.
+  std::unique_ptr<apipb::GobgpApi::Stub> silent_stub_;
   std::uint32_t own_as_ = 0;  // of the last add()
   int silences_ = 0;          // identify() in a row
   std::bitset<gobgp::kOddities> logged_;

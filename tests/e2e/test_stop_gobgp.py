@@ -117,6 +117,7 @@ class StopBesideGobgpd(unittest.TestCase):
         self.announced()
         self.gobgpd.process.send_signal(signal.SIGSTOP)
         wait_for(lambda: self.state() == "hung", "the daemon to see it")
+        time.sleep(2.5)  # until holdfastd has begun a new connection, which nobody takes
         self.daemon.process.send_signal(signal.SIGTERM)
         self.assertLess(self.ended(), 4)
         self.assertIn("the withdrawal is not confirmed", self.daemon.stderr)
