@@ -209,7 +209,7 @@ WantedVips ControlPlane::wanted() const {
   } else if (boot_now() - started_ < kStarting) {
     phase = AnnouncePhase::starting;
   }
-  return wanted_vips(*config_, published_.pools, data_plane_trouble_, phase);
+  return wanted_vips(*config_, published_.pools, data_plane_trouble_, phase, wanted_before_);
 }
 
 const Announcer* ControlPlane::announcer() const {
@@ -219,7 +219,11 @@ const Announcer* ControlPlane::announcer() const {
 std::string ControlPlane::stopping() const { return stop_order_.text(boot_now()); }
 
 void ControlPlane::announce() {
-  if (announce_ != nullptr) announce_->want(wanted());
+  if (announce_ == nullptr) return;
+  const auto now_wanted = wanted();
+  for (const auto& [vip, one] : now_wanted)
+    if (one.announcement) wanted_before_.insert(vip);
+  announce_->want(now_wanted);
 }
 
 void ControlPlane::stop_in_order() {

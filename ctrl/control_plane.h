@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@
 #include "ctrl/reconcile/reconcile.h"
 #include "ctrl/reconcile/runtime.h"
 #include "ctrl/server/server.h"
+#include "ctrl/state/backend_state.h"
 #include "ctrl/worker_pulse.h"
 #include "lib/base/result.h"
 #include "lib/config/config.h"
@@ -40,8 +42,8 @@ class ControlPlane {
   /// Changes within this time become one snapshot.
   static constexpr std::chrono::milliseconds kCoalesce{10};
   /// For this long after the start, routes that an earlier run left in the speaker may stay while
-  /// workers begin and first checks run.
-  static constexpr std::chrono::seconds kStarting{5};
+  /// workers begin: no shorter than for first checks, so that no route goes and comes again.
+  static constexpr std::chrono::seconds kStarting = kFirstChecks;
 
   /// Connects to the BGP speaker at a target in gRPC's notation.
   using SpeakerFactory =
@@ -143,6 +145,7 @@ class ControlPlane {
   DropRates drop_rates_;
   WorkerPulse pulse_;
   std::string data_plane_trouble_ = "the workers have not begun";  // empty: ready
+  std::set<IpAddress> wanted_before_{};                            // VIPs, since the start
   StopOrder stop_order_;
 
   Loop::TimerId build_timer_ = 0;                   // a build is due: something changed

@@ -120,6 +120,12 @@ std::vector<StateChange> state_changes(const std::vector<PoolReport>& before,
              .subject = subject(),
              .text = over ? "the longest packets of clients fit again" : backend.warning});
       }
+      if (old != nullptr && old->awaits_check && !backend.awaits_check &&
+          backend.state == BackendState::unchecked) {
+        changes.push_back({.severity = Severity::warning,
+                           .subject = subject(),
+                           .text = "still unchecked: " + backend.reason});
+      }
       if (old != nullptr && old->keeps_tcp && !backend.keeps_tcp) {
         changes.push_back({.severity = Severity::warning,
                            .subject = subject(),

@@ -28,14 +28,17 @@ void Announcer::want(const WantedVips& wanted, Instant now) {
     const auto [it, is_new] = routes_.try_emplace(vip);
     auto& route = it->second;
     const bool was_wanted = route.wanted().announcement.has_value();
-    if (!route.want(one) && !is_new) continue;
+    const auto why_not_before = route.wanted().why_not;
+    const bool other = route.want(one);
     const auto& now_wanted = route.wanted();
+    const bool waits_for_other = now_wanted.held && now_wanted.why_not != why_not_before;
+    if (!other && !is_new && !waits_for_other) continue;
     if (is_new && now_wanted.own && link_.up()) plan_reads_of(vip, now);
     if (now_wanted.announcement && !was_wanted) {
       event(Severity::info, subject_of(vip), "to be announced");
     } else if (!now_wanted.announcement && was_wanted) {
       event(Severity::warning, subject_of(vip), "to be withdrawn: " + now_wanted.why_not);
-    } else if (is_new && now_wanted.own && !now_wanted.announcement) {
+    } else if ((is_new || waits_for_other) && now_wanted.own && !now_wanted.announcement) {
       event(Severity::info, subject_of(vip), "not announced yet: " + now_wanted.why_not);
     }
   }

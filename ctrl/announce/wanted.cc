@@ -10,17 +10,19 @@
 namespace holdfast {
 namespace {
 
-bool has_backend(const PoolReport& pool, BackendState state) {
+/// The predicate holds for a backend that has slots.
+template <class Predicate>
+bool any_with_slots(const PoolReport& pool, Predicate predicate) {
   return std::any_of(pool.backends.begin(), pool.backends.end(), [&](const BackendReport& backend) {
-    return backend.state == state && backend.weight > 0;
+    return backend.weight > 0 && predicate(backend);
   });
 }
 
 /// The pools that serve one VIP.
 struct Served {
   std::set<std::string_view> pools{};
-  bool eligible = false;   // one of them can take new flows
-  bool unchecked = false;  // one of them may be able to, in a moment
+  std::set<std::string_view> awaited{};  // those of them whose first checks run
+  bool eligible = false;                 // one of them can take new flows
 };
 
 /// Of every VIP that has a service. Each service and backend is looked at once, so that a large
@@ -28,32 +30,35 @@ struct Served {
 std::map<IpAddress, Served> served_vips(const Config& config,
                                         const std::vector<PoolReport>& pools) {
   struct Takes {
-    bool eligible = false, unchecked = false;
+    bool eligible = false, awaited = false;
   };
   std::map<std::string_view, Takes> takes;
   for (const auto& pool : pools) {
-    takes[pool.name] = {has_backend(pool, BackendState::eligible),
-                        has_backend(pool, BackendState::unchecked)};
+    takes[pool.name] = {
+        any_with_slots(pool, [](const auto& b) { return b.state == BackendState::eligible; }),
+        any_with_slots(pool, [](const auto& b) { return b.awaits_check; })};
   }
   std::map<IpAddress, Served> result;
   for (const auto& service : config.services) {
-    const auto& [eligible, unchecked] = takes[service.pool];
+    const auto& [eligible, awaited] = takes[service.pool];
     for (const auto& vip : service.vips) {
       auto& served = result[vip];
       served.pools.insert(service.pool);
       served.eligible = served.eligible || eligible;
-      served.unchecked = served.unchecked || unchecked;
+      if (awaited) served.awaited.insert(service.pool);
     }
   }
   return result;
 }
 
+/// "pools dns, web"
+std::string named(const std::set<std::string_view>& pools) {
+  return fmt::format("pool{} {}", pools.size() > 1 ? "s" : "", fmt::join(pools, ", "));
+}
+
 std::string no_eligible(const Served& served) {
   if (served.pools.empty()) return "no service has this VIP";
-  std::string names;
-  for (const auto name : served.pools)
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-  return fmt::format("no eligible backend in pool{} {}", served.pools.size() > 1 ? "s" : "", names);
+  return "no eligible backend in " + named(served.pools);
 }
 
 Announcement announcement_of(const VipConfig& vip, const BgpConfig& bgp, AnnouncePhase phase) {
@@ -73,7 +78,8 @@ Announcement announcement_of(const VipConfig& vip, const BgpConfig& bgp, Announc
 }  // namespace
 
 WantedVips wanted_vips(const Config& config, const std::vector<PoolReport>& pools,
-                       const std::string& data_plane_trouble, AnnouncePhase phase) {
+                       const std::string& data_plane_trouble, AnnouncePhase phase,
+                       const std::set<IpAddress>& wanted_before) {
   WantedVips wanted;
   auto all_served = served_vips(config, pools);
   for (const auto& vip : config.vips) {
@@ -92,13 +98,14 @@ WantedVips wanted_vips(const Config& config, const std::vector<PoolReport>& pool
       continue;
     }
     const auto& served = all_served[vip.address];
-    const bool starting = phase == AnnouncePhase::starting;
     if (!data_plane_trouble.empty()) {
       result.why_not = "the data plane is not ready: " + data_plane_trouble;
-      result.held = starting;
+      result.held = phase == AnnouncePhase::starting;
+    } else if (!served.awaited.empty() && !wanted_before.contains(vip.address)) {
+      result.why_not = fmt::format("the first checks of {} are running", named(served.awaited));
+      result.held = true;
     } else if (!served.eligible) {
       result.why_not = no_eligible(served);
-      result.held = starting && served.unchecked;
     } else {
       auto announcement = announcement_of(vip, *config.bgp, phase);
       result.why_not = why_invalid(announcement);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ inline constexpr std::uint32_t kGracefulShutdown = 0xffff'0000;  // 65535:0
 inline constexpr std::uint32_t kNoAdvertise = 0xffff'ff02;
 
 enum class AnnouncePhase : std::uint8_t {
-  starting,   // what an earlier run left in the speaker stays while this one gets ready
+  starting,   // what an earlier run left in the speaker stays while the data plane gets ready
   serving,    //
   leaving,    // with kGracefulShutdown
   withdrawn,  // nothing is wanted
@@ -40,9 +41,14 @@ struct WantedVip {
 using WantedVips = std::map<IpAddress, WantedVip>;
 
 /// A VIP is wanted while the data plane is ready (`data_plane_trouble` is empty) and a pool of any
-/// of its services has an eligible backend of weight above 0. `pools`: those of `config`.
+/// of its services has an eligible backend of weight above 0. The first time it also waits until no
+/// first check is awaited in its pools (kFirstChecks bounds that): where another load balancer
+/// serves the VIP, flows of the slots that still wait are better off there. `pools`: those of
+/// `config`. `wanted_before`: VIPs that were wanted in this run; whatever appears later never takes
+/// one of these back.
 [[nodiscard]] WantedVips wanted_vips(const Config& config, const std::vector<PoolReport>& pools,
-                                     const std::string& data_plane_trouble, AnnouncePhase phase);
+                                     const std::string& data_plane_trouble, AnnouncePhase phase,
+                                     const std::set<IpAddress>& wanted_before);
 
 /// Why the data plane can not forward, as one clause; empty: it can. That is: every worker moves
 /// and has taken up a snapshot, and at least one port is up.

@@ -87,6 +87,8 @@ void run_bgp(ControlPlane& control, const Json& /*arguments*/,
     return;
   }
   const auto& link = announcer->link();
+  const auto& [as, router_id] = link.identity();
+  const bool known = as != 0;  // it was up once
   Json vips = Json::array();
   for (const auto& [vip, route] : announcer->routes())
     vips.push_back(vip_json(*announcer, vip, route));
@@ -94,8 +96,8 @@ void run_bgp(ControlPlane& control, const Json& /*arguments*/,
                  {"state", name_of(link.state())},
                  {"state_seconds", seconds_since(link.since())},
                  {"why", link.why()},
-                 {"as", link.identity().as},
-                 {"router_id", link.identity().router_id},
+                 {"as", known ? Json(as) : Json(nullptr)},
+                 {"router_id", known ? Json(router_id) : Json(nullptr)},
                  {"stopping", control.stopping()},
                  {"alarms", alarms_json(*announcer)},
                  {"peers", peers_json(*announcer)},
@@ -108,6 +110,12 @@ std::string families_text(const Json& peer) {
   return v4 && v6 ? "IPv4 IPv6" : v4 ? "IPv4" : v6 ? "IPv6" : "none";
 }
 
+std::string as_text(const Json& result) {
+  const auto as = number_at(result, "as");
+  if (as == 0) return "unknown";
+  return fmt::format("{}, router ID {}", as, text_at(result, "router_id"));
+}
+
 std::string render_bgp(const Json& result) {
   if (text_at(result, "state") == "off")
     return "nothing is announced: there is no [bgp] in the configuration\n";
@@ -117,8 +125,7 @@ std::string render_bgp(const Json& result) {
       {"state",
        fmt::format("{} for {}{}", text_at(result, "state"),
                    duration_text(real_at(result, "state_seconds")), why.empty() ? "" : ": " + why)},
-      {"AS",
-       fmt::format("{}, router ID {}", number_at(result, "as"), text_at(result, "router_id"))},
+      {"AS", as_text(result)},
   });
   if (const auto stopping = text_at(result, "stopping"); !stopping.empty())
     text += "stopping: " + stopping + "\n";

@@ -84,6 +84,7 @@ class Reconciler {
         .present = true,
         .keeps_tcp = verdict.keeps_tcp,
         .keeps_udp = verdict.keeps_udp,
+        .awaits_check = verdict.awaits_check,
         .next_hop_count = static_cast<std::uint16_t>(path.route.next_hops.size()),
         .first_next_hop = static_cast<std::uint32_t>(next_hops.size())};
     next_hops.insert(next_hops.end(), path.route.next_hops.begin(), path.route.next_hops.end());
@@ -100,6 +101,7 @@ class Reconciler {
         .since = since(key, verdict.state),
         .keeps_tcp = verdict.keeps_tcp,
         .keeps_udp = verdict.keeps_udp,
+        .awaits_check = verdict.awaits_check,
         .drain_deadline = membership.drain.draining() ? membership.drain.deadline() : std::nullopt};
   }
 

@@ -30,6 +30,7 @@ struct BackendReport {
   Instant since{};         // when it came into this state
   bool keeps_tcp = false;  // as in Backend
   bool keeps_udp = false;
+  bool awaits_check = false;
   Deadline drain_deadline{};  // as the operator gave it; nullopt: none, or not draining
   std::uint32_t base_slots = 0;
   std::uint32_t slots = 0;  // of the effective table

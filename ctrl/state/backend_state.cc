@@ -65,11 +65,16 @@ BackendVerdict judge_backend(const BackendFacts& facts, Instant now) {
   const Instant settled = facts.appeared + kFirstResolution;
   const bool resolving =
       facts.path == PathState::never && now < settled && facts.health.health() != Health::down;
+  const Instant patience = facts.appeared + kFirstChecks;
   Cause cause = cause_of(facts, resolving, now);
   if (facts.drain.draining() && cause.state != BackendState::draining)
     cause.reason += " (also draining)";
   if (facts.weight == 0 && cause.state != BackendState::weight_zero)
     cause.reason += " (also weight 0)";
+
+  const bool awaits_check = cause.state == BackendState::unchecked && now < patience;
+  if (cause.state == BackendState::unchecked && !awaits_check)
+    cause.reason += " (new flows no longer wait for it)";
 
   const auto still_ahead = [now](Deadline deadline) {
     return deadline && now < *deadline ? deadline : std::nullopt;
@@ -77,9 +82,11 @@ BackendVerdict judge_backend(const BackendFacts& facts, Instant now) {
   return {.state = cause.state,
           .keeps_tcp = !tcp_until || now < *tcp_until,
           .keeps_udp = !udp_until || now < *udp_until,
+          .awaits_check = awaits_check,
           .reason = std::move(cause.reason),
           .next_deadline = earlier(earlier(still_ahead(tcp_until), still_ahead(udp_until)),
-                                   resolving ? Deadline{settled} : std::nullopt)};
+                                   earlier(resolving ? Deadline{settled} : std::nullopt,
+                                           awaits_check ? Deadline{patience} : std::nullopt))};
 }
 
 }  // namespace holdfast

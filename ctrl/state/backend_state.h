@@ -37,14 +37,22 @@ struct BackendVerdict {
   BackendState state = BackendState::unchecked;
   bool keeps_tcp = false;  // placed flows stay; false: re-picked at their next packet
   bool keeps_udp = false;
-  std::string reason{};      // for operators, without a full stop
-  Deadline next_deadline{};  // when this verdict changes if nothing else happens
+  bool awaits_check = false;  // unchecked, and new flows of its base slots wait
+  std::string reason{};       // for operators, without a full stop
+  Deadline next_deadline{};   // when this verdict changes if nothing else happens
 };
 
 /// A backend whose next hop has not been resolved yet gets this long before it counts as
 /// neigh_unresolved: the kernel's own three neighbour probes of a second each. Until then it is
 /// unchecked, and mid-flow packets wait for it instead of moving to others.
 inline constexpr std::chrono::seconds kFirstResolution{3};
+
+/// For so long after it appeared, the first check of a backend is waited for: new flows of its base
+/// slots wait, and VIPs that have not been announced since the start do, too. Mostly that is over
+/// within the first round trips. But a check's timeout and interval may be minutes, and a site must
+/// not stay silent for one backend that is. From then on new flows of an unchecked backend's slots
+/// go to the others, as if it were down; running ones stay.
+inline constexpr std::chrono::seconds kFirstChecks{10};
 
 /// The state is the first of these that holds: unchecked, neigh_unresolved, down, next_hop_lost,
 /// path_too_small, draining, weight_zero, eligible. So `draining` says that nothing worse is known,

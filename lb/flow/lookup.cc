@@ -143,7 +143,7 @@ class Lookup {
 
   [[nodiscard]] FlowChoice by_slot(BackendNumber backend) const {
     const BackendNumber unchecked = flow_.unchecked_owner();
-    const bool waits = unchecked != kNoBackend && backend == kNoBackend;
+    const bool waits = flow_.awaits_check() && backend == kNoBackend;
     const bool back = unchecked != kNoBackend && backend == unchecked;
     if (waits || back) return to(FlowRule::unchecked_base, backend);
     const bool grace = backend != kNoBackend && backend == flow_.owner_in_grace();

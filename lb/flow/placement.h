@@ -34,18 +34,22 @@ struct Placement {
   [[nodiscard]] BackendNumber effective_owner() const {
     return owner_in(snapshot.pool(service.pool).effective);
   }
-  /// The slot's base owner if the first checks after a start have not reached it yet, else
-  /// kNoBackend.
+  /// The slot's base owner if no check has decided about it since the start, else kNoBackend.
   [[nodiscard]] BackendNumber unchecked_owner() const {
     const BackendNumber owner = base_owner();
     const Backend* const backend = owner == kNoBackend ? nullptr : snapshot.backend(owner);
     return backend != nullptr && backend->state == BackendState::unchecked ? owner : kNoBackend;
   }
+  /// Flows that begin in this slot wait for its base owner's first check.
+  [[nodiscard]] bool awaits_check() const {
+    const BackendNumber owner = unchecked_owner();
+    return owner != kNoBackend && snapshot.backend(owner)->awaits_check;
+  }
 
-  /// For a flow that begins. While the slot's base owner is not yet checked it waits (kNoBackend):
+  /// For a flow that begins. While the base owner's first check is awaited it waits (kNoBackend):
   /// the client sends again, and nobody has been moved by our restart.
   [[nodiscard]] BackendNumber pick_new() const {
-    return unchecked_owner() == kNoBackend ? effective_owner() : kNoBackend;
+    return awaits_check() ? kNoBackend : effective_owner();
   }
   /// The slot's base owner if it was eligible until a moment ago and keeps such flows for its
   /// grace, else kNoBackend.

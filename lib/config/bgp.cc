@@ -12,6 +12,15 @@ namespace {
 
 constexpr std::string_view kUnix = "unix:";
 
+/// gRPC reads the target as a URI and would connect to another path than the one that was meant:
+/// after `?` and `#` something else begins, `%20` is a space, `//` leads to a host. What a path may
+/// have as it is: RFC 3986 section 3.3.
+bool stays_in_uri(std::string_view path) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~!$&'()*+,;=:@/";
+  return path.find_first_not_of(kAllowed) == std::string_view::npos && !path.starts_with("//");
+}
+
 void parse_target(TableReader& reader, Parse& parse, std::string& target) {
   const auto text = reader.text("gobgp");
   if (!text) return;
@@ -30,6 +39,10 @@ void parse_target(TableReader& reader, Parse& parse, std::string& target) {
   else if (resolved.size() > kMaxSocketPath)
     reader.fault("gobgp", fmt::format("the socket's path {} has {} bytes; at most {} are possible",
                                       in_quotes(resolved), resolved.size(), kMaxSocketPath));
+  else if (!stays_in_uri(resolved))
+    reader.fault("gobgp", fmt::format("the socket's path {} is read as a URI: letters, digits and "
+                                      "-._~!$&'()*+,;=:@ are possible between single slashes",
+                                      in_quotes(resolved)));
   target = std::string{kUnix} + resolved;
 }
 

@@ -84,6 +84,7 @@ struct Backend {
   bool present = false;              // false: a hole in the numbering, or removed
   bool keeps_tcp = false;            // placed TCP flows stay; false: re-picked at their next packet
   bool keeps_udp = false;            // the same for UDP
+  bool awaits_check = false;         // unchecked, and its base slots wait for its first check
   std::uint16_t next_hop_count = 0;  // 0: never resolved
   std::uint32_t first_next_hop = 0;  // index into Snapshot::next_hops
 

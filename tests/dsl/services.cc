@@ -36,6 +36,7 @@ Backend add_backend(Snapshot& snapshot, const BackendSpec& spec, const ServiceSp
       .present = !spec.removed,
       .keeps_tcp = spec.keeps_tcp,
       .keeps_udp = spec.keeps_udp,
+      .awaits_check = spec.state == BackendState::unchecked && spec.awaits_check,
       .next_hop_count = static_cast<std::uint16_t>(spec.hops.size()),
       .first_next_hop = static_cast<std::uint32_t>(snapshot.next_hops.size()),
   };

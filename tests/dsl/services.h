@@ -38,6 +38,7 @@ struct BackendSpec {
   BackendState state = BackendState::eligible;
   bool keeps_tcp = true;
   bool keeps_udp = true;
+  bool awaits_check = true;  // while `state` is unchecked
   std::vector<Hop> hops{Hop{}};
   bool removed = false;  // gone from the config; its number stays a hole
 

@@ -343,6 +343,7 @@ class Warnings(OnAWire):
         [warning] = wait_for(lambda: status(daemon)["warnings"], "a warning")
         self.assertIn(f"{target} is unreachable: ", warning)
         self.assertIn("start it, or mend `gobgp` in [bgp]", warning)
+        self.assertIsNone(daemon.ask("bgp")["as"])
         self.assertIn(f"WARNING: {warning}\n", shown_status(daemon))
         self.assertEqual(logged(daemon, "warning", target, "unreachable", "start it"), 1, daemon.stderr)
         packets = [syn(n) for n in range(20)]
@@ -350,6 +351,7 @@ class Warnings(OnAWire):
 
         with self.gobgpd(daemon.folder):
             wait_for(lambda: status(daemon)["bgp"]["state"] == "up", "gobgpd")
+            self.assertEqual(daemon.ask("bgp")["as"], 64512)
             self.assertEqual(status(daemon)["warnings"], [])
             daemon.process.send_signal(signal.SIGTERM)
             wait_for(lambda: "stopping:" in daemon.stderr, "the stop order")

@@ -200,12 +200,14 @@ TEST_CASE("whatever happens to flows and backends, lookup says what each packet 
       const Ip address = std::array{kB1, kB2, kB3}[below(3)];
       const auto state = kStates[below(kStates.size())];
       const bool keeps = state != BackendState::down || below(2) == 0;
+      const bool awaits_check = below(4) != 0;
       for (const auto& lb : workers.lbs)
         for (std::size_t service = 0; service < 2; ++service)
           for (BackendSpec& spec : lb->service(service).backends)
             if (static_cast<IpAddress>(spec.address) == address) {
               spec.state = state;
               spec.keeps_tcp = spec.keeps_udp = keeps;
+              spec.awaits_check = awaits_check;
             }
       for (const auto& lb : workers.lbs) lb->publish();
     }

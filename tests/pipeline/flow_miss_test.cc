@@ -90,6 +90,27 @@ TEST_CASE(
     CHECK(goes_to(lb, data(client)) != kB2);
 }
 
+TEST_CASE("no new flow waits for a backend that stays unchecked for too long, running ones stay") {
+  LbUnderTest before{web({kB1, kB2, kB3})};
+  LbUnderTest healthy{web({kB1, kB2, kB3})};
+  LbUnderTest lb{web({kB1, kB2, kB3})};
+  set_state(before, kB1, BackendState::down);
+  set_state(lb, kB1, BackendState::unchecked);
+  std::uint16_t known = 1000;  // one of kB1's, recorded while its check was awaited
+  while (lb.handle(syn(known)) != dropped(DropReason::no_backend)) ++known;
+  REQUIRE(goes_to(lb, data(known)) == kB1);
+  lb.backend(kB1).awaits_check = false;
+  lb.publish();
+  CHECK(goes_to(lb, data(known)) == kB1);
+  for (std::uint16_t client = 2000; client < 2100; ++client) {
+    const Ip there = goes_to(lb, syn(client));
+    CHECK(there != kB1);
+    CHECK(there == goes_to(before, syn(client)));
+    const auto unknown = static_cast<std::uint16_t>(client + 10000);
+    CHECK(goes_to(lb, data(unknown)) == goes_to(healthy, data(unknown)));
+  }
+}
+
 TEST_CASE("a SYN that has to leave its backend waits, too, while the slot's owner is not checked") {
   LbUnderTest lb{web({kB1, kB2, kB3})};
   const auto client = open_flows_on(lb, kB1, 1).front();  // kB1 is its slot's base owner

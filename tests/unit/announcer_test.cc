@@ -89,6 +89,15 @@ TEST_CASE("a path of an earlier run that is not wanted is removed, unless it is 
   CHECK(world.speaker.removals == 0);
   CHECK(world.logged("VIP 203.0.113.10: in gobgpd's RIB from an earlier run: it stays while"));
   CHECK_FALSE(world.logged("but not wanted"));
+  SECTION("and the log says what it waits for next") {
+    world.wanted[kVip4].why_not = "the first checks of pool web are running";
+    world.announcer.want(world.wanted, world.now);
+    world.pass(6s);
+    CHECK(world.logged(
+        "VIP 203.0.113.10: not announced yet: the first checks of pool web are running"));
+    CHECK(world.speaker.removals == 0);
+    CHECK(world.announcer.alarms().empty());
+  }
   SECTION("and when it becomes wanted nothing needs to be sent") {
     world.want(kVip4);
     world.pass(5s);

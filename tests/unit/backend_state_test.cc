@@ -121,6 +121,30 @@ TEST_CASE("every row of the table of backend states") {
   }
 }
 
+TEST_CASE("a first check is awaited for 10 s at most") {
+  const auto fresh = [](Instant now) {
+    return Case{.health = not_checked(), .now = now}.verdict();
+  };
+  CHECK(fresh(kStart).awaits_check);
+  CHECK(fresh(kStart).next_deadline == kStart + 10s);
+  CHECK(fresh(kStart + 10s - 1ms).awaits_check);
+  CHECK_FALSE(fresh(kStart + 10s).awaits_check);
+  CHECK(fresh(kStart + 10s).state == BackendState::unchecked);
+  CHECK(fresh(kStart + 10s).keeps_tcp);
+  CHECK(fresh(kStart + 10s).reason == "not checked yet (new flows no longer wait for it)");
+
+  SECTION("a next hop that is being resolved is awaited, too; it has its own, shorter time") {
+    const Case resolving{.path = PathState::never, .now = kStart};
+    CHECK(resolving.verdict().awaits_check);
+    CHECK(resolving.verdict().next_deadline == kStart + 3s);
+  }
+  SECTION("whatever else the state is, nothing is awaited") {
+    CHECK_FALSE(Case{.now = kStart}.verdict().awaits_check);
+    CHECK_FALSE(Case{.health = gone_down(), .now = kEvent}.verdict().awaits_check);
+    CHECK_FALSE(Case{.path = PathState::lost, .now = kStart}.verdict().awaits_check);
+  }
+}
+
 TEST_CASE("when several things hold, the worst names the state and each can end placed flows") {
   SECTION("drained and then down: the grace ends TCP before the drain would") {
     const Case both{.health = gone_down(), .drain = drained(1h), .now = kEvent + 10s};

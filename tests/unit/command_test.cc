@@ -195,6 +195,13 @@ TEST_CASE("there is one event for each change, with the reason") {
   CHECK(texts(after, later) ==
         Labels{"! backend web/b1 (192.0.2.1): flows that are left move now, each at its next "
                "packet: the deadline has passed"});
+
+  after[0].backends[0].state = later[0].backends[0].state = BackendState::unchecked;
+  after[0].backends[0].awaits_check = later[0].backends[0].keeps_tcp = true;
+  later[0].backends[0].reason = "not checked yet";
+  CHECK(texts(after, later) ==
+        Labels{"! backend web/b1 (192.0.2.1): still unchecked: not checked yet"});
+  CHECK(texts(later, later).empty());
 }
 
 TEST_CASE("a way that is too narrow for the longest packets is one event when it is seen") {

@@ -115,6 +115,18 @@ TEST_CASE("gobgpd is at a host and port, or at a socket") {
   CHECK(faults_of_bgp("gobgp = \"unix:/" + std::string(106, 'x') + '"').empty());
 }
 
+TEST_CASE("a socket's path that gRPC would take for another one is refused") {
+  for (const auto* path : {"/run/a%20b", "/run/a?b", "/run/a#b", "/run/a%2fb", "/run/a b", "/run/ä",
+                           "//run/g", "/run/[g]"}) {
+    INFO(path);
+    CHECK(faults_of_bgp("gobgp = \"unix:" + std::string{path} + '"') ==
+          Faults{"h.toml:5:9: the socket's path \"" + std::string{path} +
+                 "\" is read as a URI: letters, digits and -._~!$&'()*+,;=:@ are possible between "
+                 "single slashes"});
+  }
+  CHECK(faults_of_bgp("gobgp = \"unix:/run/a-b_c.d~1/x@y:z,(w)=+!$&'*;\"").empty());
+}
+
 TEST_CASE("only an external gobgpd is possible") {
   CHECK(faults_of_bgp("mode = \"managed\"") ==
         Faults{"h.toml:5:8: \"mode\" must be \"external\", not \"managed\""});

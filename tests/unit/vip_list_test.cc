@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "ctrl/command/bgp.h"
+#include "lib/protocol/json.h"
 #include "tests/catch.h"
 
 namespace holdfast {
@@ -38,6 +39,16 @@ TEST_CASE("each of thousands of VIPs has its own services, in the order of the f
   std::size_t named = 0;
   for (const auto& [address, names] : services) named += names.size();
   CHECK(named == kVips + 2 * kVips + 1);
+}
+
+TEST_CASE("whose gobgpd it is, is unknown until it was up once") {
+  const auto shown = [](const Json& as, const Json& router_id) {
+    return bgp_command().render(
+        {{"speaker", "[::1]:1"}, {"state", "up"}, {"as", as}, {"router_id", router_id}});
+  };
+  CHECK(shown(nullptr, nullptr).find("AS       unknown\n") != std::string::npos);
+  CHECK(shown(64512U, "192.0.2.5").find("AS       64512, router ID 192.0.2.5\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("a VIP without a service is listed with none") {

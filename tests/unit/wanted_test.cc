@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ctrl/announce/wanted.h"
 
+#include "ctrl/state/backend_state.h"
+
 #include "tests/catch.h"
 #include "tests/unit/plane.h"
 
@@ -14,6 +16,7 @@ const IpAddress kVip = ip("192.0.2.1");
 BackendReport report(BackendState state, std::uint32_t weight = 100) {
   BackendReport result;
   result.state = state;
+  result.awaits_check = state == BackendState::unchecked;
   result.weight = weight;
   return result;
 }
@@ -32,6 +35,7 @@ struct Site {
                                 pool_of("dns", {report(BackendState::down)})};
   std::string trouble{};
   AnnouncePhase phase = AnnouncePhase::serving;
+  std::set<IpAddress> wanted_before{};
 
   Site() {
     config.services.push_back(service("dns", "dns", "192.0.2.1", 53));
@@ -39,7 +43,7 @@ struct Site {
     config.bgp = BgpConfig{.next_hop = ip("198.51.100.5")};
   }
   [[nodiscard]] WantedVip wanted() const {
-    return wanted_vips(config, pools, trouble, phase).at(kVip);
+    return wanted_vips(config, pools, trouble, phase, wanted_before).at(kVip);
   }
   void states(std::vector<BackendReport> web, std::vector<BackendReport> dns) {
     pools = {pool_of("web", std::move(web)), pool_of("dns", std::move(dns))};
@@ -60,6 +64,7 @@ TEST_CASE("a VIP is wanted while any of its pools has an eligible backend") {
 TEST_CASE("only eligible backends of weight above 0 count: draining and unchecked ones do not") {
   Site site;
   site.config.services.pop_back();
+  site.wanted_before = {kVip};
   for (const auto& backend :
        {report(BackendState::draining), report(BackendState::unchecked),
         report(BackendState::weight_zero, 0), report(BackendState::eligible, 0),
@@ -89,6 +94,90 @@ TEST_CASE("no VIP is wanted while the data plane is not ready") {
   CHECK_FALSE(site.wanted().held);
 }
 
+TEST_CASE("a VIP waits the first time until no first check of its pools is awaited") {
+  Site site;
+  site.states({report(BackendState::eligible), report(BackendState::unchecked)},
+              {report(BackendState::down)});
+  CHECK_FALSE(site.wanted().announcement);
+  CHECK(site.wanted().own);
+  CHECK(site.wanted().why_not == "the first checks of pool web are running");
+  site.states({report(BackendState::eligible), report(BackendState::unchecked)},
+              {report(BackendState::unchecked)});
+  CHECK(site.wanted().why_not == "the first checks of pools dns, web are running");
+  site.states({report(BackendState::eligible), report(BackendState::down)},
+              {report(BackendState::unchecked)});
+  CHECK(site.wanted().why_not == "the first checks of pool dns are running");
+  site.states({report(BackendState::eligible), report(BackendState::neigh_unresolved)},
+              {report(BackendState::down)});
+  CHECK(site.wanted().announcement);
+}
+
+TEST_CASE("a backend without slots makes no VIP wait") {
+  Site site;
+  site.states({report(BackendState::eligible), report(BackendState::unchecked, 0)}, {});
+  CHECK(site.wanted().announcement);
+}
+
+TEST_CASE("a VIP of other pools does not wait for this pool's first checks") {
+  Site site;
+  site.config.vips.push_back({ip("192.0.2.9")});
+  site.config.services.push_back(service("other", "dns", "192.0.2.9"));
+  site.states({report(BackendState::unchecked)}, {report(BackendState::eligible)});
+  CHECK_FALSE(site.wanted().announcement);
+  const auto all =
+      wanted_vips(site.config, site.pools, site.trouble, site.phase, site.wanted_before);
+  CHECK(all.at(ip("192.0.2.9")).announcement);
+}
+
+TEST_CASE("a backend that comes later takes no VIP back that was wanted before") {
+  Site site;
+  site.wanted_before = {kVip};
+  site.states({report(BackendState::eligible), report(BackendState::unchecked)}, {});
+  CHECK(site.wanted().announcement);
+}
+
+TEST_CASE("a start with a slow backend: held and not wanted for 10 s, then wanted without a gap") {
+  Plane plane;
+  plane.config.bgp = BgpConfig{.next_hop = ip("198.51.100.5")};
+  const Instant start = plane.now;
+  const auto at = [&](Instant time) {
+    plane.now = time;
+    plane.run();
+    const auto phase =
+        time - start < kFirstChecks ? AnnouncePhase::starting : AnnouncePhase::serving;
+    return wanted_vips(plane.config, plane.last.pools, {}, phase, {}).at(kVip);
+  };
+  plane.up(kA);
+  plane.up(kB);
+  for (auto time = start; time < start + 10s; time += 250ms) {
+    INFO(time.count());
+    CHECK(at(time).held);
+    CHECK(at(time).why_not == "the first checks of pool web are running");
+    CHECK(plane.published(kC).awaits_check);
+  }
+  CHECK(plane.last.next_deadline == start + 10s);
+  SECTION("kC stays silent") {
+    CHECK(at(start + 10s).announcement);
+    CHECK(plane.report(kC).state == BackendState::unchecked);
+    CHECK_FALSE(plane.published(kC).awaits_check);
+  }
+  SECTION("kC answers in the end") {
+    plane.up(kC);
+    CHECK(at(start + 9s).announcement);
+  }
+  SECTION("kC fails") {
+    plane.down(kC);
+    CHECK(at(start + 9s).announcement);
+  }
+  SECTION("all others go down: nothing is held any more at the end") {
+    plane.down(kA);
+    plane.down(kB);
+    CHECK(at(start + 9s).held);
+    CHECK_FALSE(at(start + 10s).held);
+    CHECK(at(start + 10s).why_not == "no eligible backend in pool web");
+  }
+}
+
 TEST_CASE("while the daemon starts, a route of an earlier run is held until the first checks") {
   Site site;
   site.phase = AnnouncePhase::starting;
@@ -102,7 +191,7 @@ TEST_CASE("while the daemon starts, a route of an earlier run is held until the 
   site.states({report(BackendState::down)}, {report(BackendState::down)});
   CHECK_FALSE(site.wanted().held);
   site.phase = AnnouncePhase::serving;
-  site.states({report(BackendState::unchecked)}, {report(BackendState::down)});
+  site.trouble = "no port is up";
   CHECK_FALSE(site.wanted().held);
 }
 
@@ -123,7 +212,7 @@ TEST_CASE("an IPv6 VIP has the IPv6 next hop") {
   site.config.vips = {{ip("2001:db8::10")}};
   site.config.services[0].vips = {ip("2001:db8::10")};
   site.config.bgp->next_hop_v6 = ip("2001:db8:1::5");
-  const auto wanted = wanted_vips(site.config, site.pools, {}, site.phase);
+  const auto wanted = wanted_vips(site.config, site.pools, {}, site.phase, {});
   CHECK(wanted.at(ip("2001:db8::10")).announcement->next_hop == ip("2001:db8:1::5"));
 }
 
