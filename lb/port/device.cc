@@ -3,7 +3,7 @@
 
 #include <dirent.h>
 #include <fmt/format.h>
-#include <rte_dev.h>
+#include <rte_bus_vdev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -72,8 +72,9 @@ Result<Device> Device::open(const DevicePlan& plan, const std::string& port, rte
   Device device;
   if (plan.kind != DeviceKind::pci) {
     const DpdkCall call;
-    if (const int result = rte_eal_hotplug_add("vdev", plan.name.c_str(), plan.arguments.c_str());
-        result != 0)
+    // Not rte_eal_hotplug_add(), which takes at most 127 characters for the sake of other
+    // processes.
+    if (const int result = rte_vdev_init(plan.name.c_str(), plan.arguments.c_str()); result != 0)
       return fail(fmt::format("port {}: cannot make the device {}{}{}: {}", port, plan.name,
                               plan.arguments.empty() ? "" : ",", plan.arguments,
                               call.reason(result)));
@@ -156,7 +157,7 @@ Device::~Device() {
   if (vdev_.empty())
     rte_eth_dev_close(id_);
   else
-    rte_eal_hotplug_remove("vdev", vdev_.c_str());
+    rte_vdev_uninit(vdev_.c_str());
 }
 
 MacAddress Device::mac() const {

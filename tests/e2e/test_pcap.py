@@ -236,6 +236,13 @@ class Ports(unittest.TestCase):
         self.assertEqual([got.inner for got in second], again)
         self.assertEqual([g.destination for g in first], [g.destination for g in second])
 
+    def test_a_device_may_have_long_arguments(self):
+        deep = "{folder}/" + 30 * "./"
+        ports = f'{{ name = "p", vdev = "net_pcap0,rx_pcap={deep}in,tx_pcap={deep}out" }}'
+        packets = [f.tcp(client(n), (VIP4, 80), f.SYN) for n in range(10)]
+        out = self.run_ports(ports, {"in": packets}, ["out"], 10)
+        self.assertEqual([f.take_apart(frame).inner for frame in out["out"]], packets)
+
     @unittest.skipIf(os.geteuid() != 0, "needs root: changes to another user")
     def test_no_privilege_is_needed(self):
         packets = [f.tcp(client(n), (VIP4, 80), f.SYN) for n in range(10)]
