@@ -179,7 +179,7 @@ TEST_CASE("attributes that we never set do not matter") {
 }
 
 TEST_CASE("an AS path is ours only as so many times our AS") {
-  const auto path_of = [](std::vector<std::uint32_t> numbers, auto type) {
+  const auto path_of = [](const std::vector<std::uint32_t>& numbers, auto type) {
     auto path = good_path();
     apipb::AsPathAttribute attribute;
     auto& segment = *attribute.add_segments();

@@ -63,7 +63,7 @@ TEST_CASE("a path names its family, its host route, an origin and a next hop of 
 }
 
 TEST_CASE("what a router would reject is not sent to gobgpd") {
-  const auto refuses = [](Announcement announcement, std::uint32_t own_as = 64512) {
+  const auto refuses = [](const Announcement& announcement, std::uint32_t own_as = 64512) {
     return !add_request(announcement, own_as).has_value();
   };
   CHECK(refuses({.vip = ip("203.0.113.10"), .next_hop = ip("0.0.0.0")}));
