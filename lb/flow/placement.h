@@ -36,9 +36,8 @@ struct Placement {
   }
   /// The slot's base owner if no check has decided about it since the start, else kNoBackend.
   [[nodiscard]] BackendNumber unchecked_owner() const {
-    const BackendNumber owner = base_owner();
-    const Backend* const backend = owner == kNoBackend ? nullptr : snapshot.backend(owner);
-    return backend != nullptr && backend->state == BackendState::unchecked ? owner : kNoBackend;
+    return base_owner_if(
+        [](const Backend& backend) { return backend.state == BackendState::unchecked; });
   }
   /// Flows that begin in this slot wait for its base owner's first check.
   [[nodiscard]] bool awaits_check() const {
@@ -54,12 +53,10 @@ struct Placement {
   /// The slot's base owner if it was eligible until a moment ago and keeps such flows for its
   /// grace, else kNoBackend.
   [[nodiscard]] BackendNumber owner_in_grace() const {
-    const BackendNumber owner = base_owner();
-    const Backend* const backend = owner == kNoBackend ? nullptr : snapshot.backend(owner);
-    return backend != nullptr && backend->state == BackendState::down &&
-                   standing_of(backend, service) != Standing::gone
-               ? owner
-               : kNoBackend;
+    return base_owner_if([this](const Backend& backend) {
+      return backend.state == BackendState::down &&
+             standing_of(&backend, service) != Standing::gone;
+    });
   }
   /// For a flow that others knew, before a restart or on another load balancer: where it most
   /// likely is. Of the flows of a slot whose owner went down seconds ago nearly all began before.
@@ -92,6 +89,13 @@ struct Placement {
   }
 
  private:
+  /// kNoBackend where there is none, or the predicate does not hold for it.
+  template <class Predicate>
+  [[nodiscard]] BackendNumber base_owner_if(Predicate predicate) const {
+    const BackendNumber owner = base_owner();
+    const Backend* const backend = owner == kNoBackend ? nullptr : snapshot.backend(owner);
+    return backend != nullptr && predicate(*backend) ? owner : kNoBackend;
+  }
   [[nodiscard]] BackendNumber owner_in(const std::shared_ptr<const SlotTable>& table) const {
     if (!table || table->empty()) return kNoBackend;
     return (*table)[maglev_slot(hash, static_cast<std::uint32_t>(table->size()))];
