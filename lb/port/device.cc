@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -20,6 +19,7 @@
 
 #include "lb/port/af_xdp_queue.h"
 #include "lb/port/eal.h"
+#include "lib/base/digits.h"
 
 namespace holdfast {
 namespace {
@@ -31,13 +31,12 @@ std::set<int> af_xdp_sockets() {
   DIR* folder = ::opendir("/proc/self/fd");
   if (folder == nullptr) return result;
   while (const dirent* entry = ::readdir(folder)) {
-    int descriptor = -1;
-    const char* end = entry->d_name + std::strlen(entry->d_name);
-    if (std::from_chars(entry->d_name, end, descriptor).ptr != end) continue;
+    const auto descriptor = parse_decimal<int>(entry->d_name);  // not "." and ".."
+    if (!descriptor) continue;
     int domain = 0;
     socklen_t size = sizeof(domain);
-    if (::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_XDP)
-      result.insert(descriptor);
+    if (::getsockopt(*descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_XDP)
+      result.insert(*descriptor);
   }
   ::closedir(folder);
   return result;
