@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The groups of figures that the benchmark program can take; each is a file of its own.
+#pragma once
+
+#include "bench/harness.h"
+
+namespace holdfast::bench {
+
+struct Options {
+  bool quick = false;  // smaller and fewer: all groups together within 90 s
+  /// Rounds of a race.
+  [[nodiscard]] RaceOptions rounds() const { return {.rounds = quick ? 7U : 11U}; }
+};
+
+/// Parse to encapsulated, beside the bare loop that no load balancer can do without.
+void run_pipeline(Report& report, const Options& options);
+
+}  // namespace holdfast::bench
