@@ -15,4 +15,7 @@ struct Options {
 /// Parse to encapsulated, beside the bare loop that no load balancer can do without.
 void run_pipeline(Report& report, const Options& options);
 
+/// Building Maglev tables beside the plain algorithm, what moves, how even they are.
+void run_maglev(Report& report, const Options& options);
+
 }  // namespace holdfast::bench

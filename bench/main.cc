@@ -22,6 +22,7 @@ struct Group {
 
 constexpr Group kGroups[] = {
     {"pipeline", "Pipeline, parse to encapsulated", run_pipeline},
+    {"maglev", "Maglev tables", run_maglev},
 };
 
 }  // namespace
