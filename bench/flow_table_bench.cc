@@ -5,8 +5,6 @@
 //   hit        ACKs of established flows, table 80 % full, in an order that no cache likes
 //   new        SYNs of unknown flows on a table that is full, so that each evicts or is turned away
 //   miss       RSTs of unknown flows: both buckets are looked through, Maglev answers, no insert
-//   sweep      one entry of a sweep
-//   fill       inserts that found no place, and moves an insert, by fill
 // Nanoseconds of CPU a packet: median of 7 slices (min-max), slices of all rows in turn.
 // Run: build/bench/flow_table_bench (about a minute).
 #include <fmt/core.h>
@@ -110,7 +108,6 @@ class Bed {
   void misses() {
     run(TcpHeader::kRst, [&] { return hash_of(stranger_++); });
   }
-  void sweep() { context_.table.sweep(snapshot_, FlowTime{1}, kSlice); }
   FlowContext& context() { return context_; }
 
   std::uint64_t checksum = 0;
@@ -221,8 +218,7 @@ void print_cost(std::uint64_t flows, const Snapshot& snapshot) {
   // The flows must be there to be hit, so new ones come last.
   std::vector<Row> rows{{"bare", [&] { bare.hits(); }},
                         {"hit", [&] { bed.hits(); }},
-                        {"miss", [&] { bed.misses(); }},
-                        {"sweep", [&] { bed.sweep(); }}};
+                        {"miss", [&] { bed.misses(); }}};
   measure(rows);
   const FlowTableCounters counters = bed.context().table_counters();
   fmt::print("  of {} ACKs {} hit\n", 8 * kSlice, counters.hits);
@@ -231,29 +227,9 @@ void print_cost(std::uint64_t flows, const Snapshot& snapshot) {
   fmt::print("  (checksum {})\n", (bed.checksum + bare.checksum) & 0xffff);
 }
 
-void print_fill(double fill, const Snapshot& snapshot) {
-  constexpr std::uint64_t kCapacity = 1 << 20;
-  FlowContext context({.capacity = kCapacity});
-  const auto offered = static_cast<std::uint64_t>(fill * kCapacity);
-  for (std::uint64_t flow = 0; flow < offered; ++flow) {
-    const FlowHash hash = hash_of(flow);
-    static_cast<void>(context.table.insert(
-        hash,
-        FlowEntry::make(flow_tag(hash), BackendNumber{0}, kService,
-                        {FlowState::established, FlowLife::kProven}, false, FlowTime{0}),
-        snapshot, FlowTime{0}));
-  }
-  const FlowTableCounters counters = context.table_counters();
-  fmt::print("  {:.0f} %  not recorded {:.1e}  moves an insert {:.3f}\n", fill * 100,
-             static_cast<double>(counters.not_recorded) / static_cast<double>(offered),
-             static_cast<double>(counters.relocations) / static_cast<double>(offered));
-}
-
 }  // namespace
 
 int main() {
   const Snapshot snapshot = make_snapshot();
   for (const std::uint64_t flows : {1'000U, 100'000U, 1'000'000U}) print_cost(flows, snapshot);
-  fmt::print("fill\n");
-  for (const double fill : {0.5, 0.7, 0.8, 0.85, 0.9, 0.95}) print_fill(fill, snapshot);
 }

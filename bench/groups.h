@@ -12,6 +12,8 @@ struct Options {
   [[nodiscard]] RaceOptions rounds() const { return {.rounds = quick ? 7U : 11U}; }
 };
 
+/// Fill of a flow table against newcomers turned away; sweep bursts; the slowest inserts.
+void run_fill(Report& report, const Options& options);
 /// Parse to encapsulated, beside the bare loop that no load balancer can do without.
 void run_pipeline(Report& report, const Options& options);
 

@@ -23,6 +23,7 @@ struct Group {
 constexpr Group kGroups[] = {
     {"pipeline", "Pipeline, parse to encapsulated", run_pipeline},
     {"maglev", "Maglev tables", run_maglev},
+    {"fill", "Flow table: fill, sweep, slowest inserts", run_fill},
 };
 
 }  // namespace

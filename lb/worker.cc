@@ -8,15 +8,6 @@
 
 namespace holdfast {
 
-namespace {
-
-// Entries of the flow table that one poll may sweep: while packets come, 16 cache lines; when none
-// wait, about as many as take a burst's time.
-constexpr std::uint64_t kSweepBusy = 64;
-constexpr std::uint64_t kSweepIdle = 4096;
-
-}  // namespace
-
 unsigned Worker::poll_once(const Snapshot& now, Instant time) noexcept {
   receive();
   flows_.tend(now, time, burst_.size == 0 ? kSweepIdle : kSweepBusy);

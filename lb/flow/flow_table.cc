@@ -204,10 +204,8 @@ FlowTable::Place FlowTable::room_by_relocation(const Buckets& buckets, const Sna
   for (const std::uint64_t bucket : {buckets.first, buckets.second}) {
     if (count == both * kWays) break;
     for (unsigned way = 0; way < kWays; ++way) {
-      const std::uint64_t other =
-          other_bucket(bucket, FlowEntry{.word0 = relaxed(word_of(bucket, way))}.tag());
-      rte_prefetch0(word_of(other, 0));
-      neighbours[count++] = {place_of(bucket, way), other};
+      neighbours[count++] = {place_of(bucket, way), other_of(bucket, way)};
+      rte_prefetch0(word_of(neighbours[count - 1].other, 0));
     }
   }
   for (unsigned i = 0; i < count; ++i) {
@@ -216,12 +214,14 @@ FlowTable::Place FlowTable::room_by_relocation(const Buckets& buckets, const Sna
     move(neighbours[i].entry, to);
     return neighbours[i].entry;
   }
+  // One neighbour ahead: mostly the first few have room, and a search in vain does not wait for
+  // each of 32 buckets.
+  prefetch_others_of(neighbours[0].other);
   for (unsigned i = 0; i < count; ++i) {
+    if (i + 1 < count) prefetch_others_of(neighbours[i + 1].other);
     const std::uint64_t bucket = neighbours[i].other;
     for (unsigned way = 0; way < kWays; ++way) {
-      const std::uint64_t other =
-          other_bucket(bucket, FlowEntry{.word0 = relaxed(word_of(bucket, way))}.tag());
-      const Place to = vacancy(other, snapshot, now);
+      const Place to = vacancy(other_of(bucket, way), snapshot, now);
       if (to == kNowhere) continue;
       const Place between = place_of(bucket, way);
       move(between, to);

@@ -159,6 +159,13 @@ class FlowTable {
     const std::uint64_t sum = scale(tag * 0x9e3779b97f4a7c15u);
     return sum >= bucket ? sum - bucket : sum + buckets_ - bucket;
   }
+  /// Where the entry there could move.
+  [[nodiscard]] std::uint64_t other_of(std::uint64_t bucket, unsigned way) const {
+    return other_bucket(bucket, FlowEntry{.word0 = relaxed(word_of(bucket, way))}.tag());
+  }
+  void prefetch_others_of(std::uint64_t bucket) const {
+    for (unsigned way = 0; way < kWays; ++way) rte_prefetch0(word_of(other_of(bucket, way), 0));
+  }
   [[nodiscard]] std::uint64_t* word_of(std::uint64_t bucket, unsigned way) const {
     return words_ + (bucket * kWays + way) * 2;
   }
