@@ -26,6 +26,12 @@ constexpr Group kGroups[] = {
     {"fill", "Flow table: fill, sweep, slowest inserts", run_fill},
 };
 
+std::string group_names() {
+  std::string names;
+  for (const Group& group : kGroups) names += (names.empty() ? "" : ", ") + std::string(group.name);
+  return names;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -37,13 +43,18 @@ int main(int argc, char** argv) try {
   app.add_flag("--quick", options.quick, "smaller and fewer: within 90 s");
   app.add_flag("--check", check, "exit 1 and name each goal that is missed");
   app.add_option("--json", json, "write the rows to this file");
-  app.add_option("group", only, "groups to take (default: all)")
+  app.add_option("group", only, "groups to take (default: all): " + group_names())
       ->check([](const std::string& name) {
         const bool known = std::any_of(std::begin(kGroups), std::end(kGroups),
                                        [&](const Group& group) { return group.name == name; });
-        return known ? std::string{} : fmt::format("no group is called '{}'", name);
+        return known ? std::string{}
+                     : fmt::format("no group is called '{}'; there are {}", name, group_names());
       });
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
 
   Report report;
   for (const Group& group : kGroups) {
