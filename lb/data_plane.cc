@@ -9,12 +9,20 @@
 #include <exception>
 #include <utility>
 
+#include "lb/flow/flow_scan.h"
 #include "lb/flow/lookup.h"
 #include "lb/tsc_clock.h"
 
 namespace holdfast {
+namespace {
 
-DataPlane::DataPlane(Ports ports, unsigned workers) : ports_(std::move(ports)), slot_(workers) {}
+/// By the kernel, now.
+Instant boot_time() { return TscClock(rte_get_tsc_hz()).now(); }
+
+}  // namespace
+
+DataPlane::DataPlane(Ports ports, unsigned workers)
+    : start_(boot_time()), ports_(std::move(ports)), slot_(workers) {}
 
 DataPlane::~DataPlane() { stop(); }
 
@@ -24,7 +32,6 @@ Result<std::unique_ptr<DataPlane>> DataPlane::open(const Config& config) {
   if (!ports) return tl::unexpected(ports.error());
 
   std::unique_ptr<DataPlane> plane(new DataPlane(std::move(*ports), wanted.workers));
-  const Instant start = TscClock(rte_get_tsc_hz()).now();
   try {
     for (unsigned i = 0; i < wanted.workers; ++i) {
       const WorkerThread::Options options{
@@ -35,7 +42,7 @@ Result<std::unique_ptr<DataPlane>> DataPlane::open(const Config& config) {
           .flows = {.capacity = wanted.flow_capacity,
                     .numa_node = static_cast<int>(rte_lcore_to_socket_id(i + 1)),
                     .sibling_lookup_rate = wanted.sibling_lookup_rate,
-                    .start = start}};
+                    .start = plane->start_}};
       plane->workers_.push_back(
           std::make_unique<WorkerThread>(options, plane->ports_.io_of(i), plane->slot_.reader(i)));
     }
@@ -91,11 +98,21 @@ DataPlaneStats DataPlane::read_stats() const {
   return stats;
 }
 
-FlowAnswer DataPlane::look_up(const FlowQuestion& question) const {
-  // The tables live as long as the workers' objects, whether their threads run or not.
+std::vector<const FlowTable*> DataPlane::tables() const {
   std::vector<const FlowTable*> tables;
   for (const auto& worker : workers_) tables.push_back(&worker->flows().table);
-  return look_up_flow(question, *slot_.current(), tables);
+  return tables;
+}
+
+FlowAnswer DataPlane::look_up(const FlowQuestion& question) const {
+  return look_up_flow(question, *slot_.current(), tables());
+}
+
+std::optional<FlowPosition> DataPlane::read_flows(FlowPosition from, std::uint64_t places,
+                                                  const FlowVisitor& visit) const {
+  // Not the workers' own reading of the clock, which is theirs alone.
+  const auto now = std::chrono::floor<FlowTime>(boot_time() - start_);
+  return scan_flows(tables(), now, from, places, visit);
 }
 
 }  // namespace holdfast

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data plane as control sees it: ports, workers, flow tables and the snapshot that they share,
 // behind the interfaces of lib/model/seam.h. Owned by the program's main; all calls by the control
-// thread. One in a process.
+// thread, but for read_flows(). One in a process.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lb/port/ports.h"
@@ -36,6 +38,9 @@ class DataPlane : public SnapshotSink, public StatsSource, public FlowQueries {
   [[nodiscard]] DataPlaneStats read_stats() const override;
   /// Requires: a snapshot has been published.
   [[nodiscard]] FlowAnswer look_up(const FlowQuestion& question) const override;
+  /// Any thread.
+  [[nodiscard]] std::optional<FlowPosition> read_flows(FlowPosition from, std::uint64_t places,
+                                                       const FlowVisitor& visit) const override;
 
   /// From now on exactly `vips` are steered to the workers (AF_XDP ports).
   [[nodiscard]] Result<void> set_vips(std::span<const IpAddress> vips) {
@@ -44,7 +49,10 @@ class DataPlane : public SnapshotSink, public StatsSource, public FlowQueries {
 
  private:
   DataPlane(Ports ports, unsigned workers);
+  /// By worker. They live as long as the workers' objects, whether their threads run or not.
+  [[nodiscard]] std::vector<const FlowTable*> tables() const;
 
+  Instant start_;  // where the flow clock begins
   // Ended from the bottom up: no worker may outlive what it works with.
   Ports ports_;
   SnapshotSlot slot_;

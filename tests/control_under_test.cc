@@ -30,6 +30,7 @@
 
 #include "ctrl/control_plane.h"
 #include "lb/flow/flow_context.h"
+#include "lb/flow/flow_scan.h"
 #include "lb/flow/lookup.h"
 #include "lib/config/seed_file.h"
 #include "lib/protocol/json.h"
@@ -73,11 +74,18 @@ class FakeFlows : public FlowQueries {
  public:
   explicit FakeFlows(const FakeSink& sink) : sink_(sink) {}
   [[nodiscard]] FlowAnswer look_up(const FlowQuestion& question) const override {
-    const std::array tables{&workers_[0].table, &workers_[1].table};
-    return look_up_flow(question, sink_.current(), tables);
+    return look_up_flow(question, sink_.current(), tables());
+  }
+  [[nodiscard]] std::optional<FlowPosition> read_flows(FlowPosition from, std::uint64_t places,
+                                                       const FlowVisitor& visit) const override {
+    return scan_flows(tables(), std::chrono::floor<FlowTime>(boot_now()), from, places, visit);
   }
 
  private:
+  [[nodiscard]] std::array<const FlowTable*, 2> tables() const {
+    return {&workers_[0].table, &workers_[1].table};
+  }
+
   const FakeSink& sink_;
   FlowContext workers_[2];
 };

@@ -99,6 +99,18 @@ std::optional<FlowTable::Sighting> FlowTable::peek(const FlowHash& hash) const {
   return std::nullopt;
 }
 
+FlowEntry FlowTable::read(std::uint64_t index) const {
+  std::uint64_t* const words = words_of(static_cast<Place>(index));
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    const std::uint64_t word0 = Word(words[0]).load(std::memory_order_acquire);
+    if (FlowEntry{.word0 = word0}.is_free()) return {};
+    // Acquire: the second look at word 0 comes after it.
+    const std::uint64_t word1 = Word(words[1]).load(std::memory_order_acquire);
+    if (relaxed(words) == word0) return {.word0 = word0, .word1 = word1};
+  }
+  return {};
+}
+
 void FlowTable::read_into(FlowTableCounters& counters) const {
   counters.capacity = capacity();
   counters.embryonic = events_.embryonic.read();

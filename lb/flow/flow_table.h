@@ -17,7 +17,8 @@
 //     change of word 1 alone (last seen) is relaxed.
 //  5. Another worker reads word 0 only. What it sees there is whole: tag, backend and life belong
 //     together. A flow that moves while it is looked for may be seen in neither place; then the
-//     owner's move counter has changed, and the reader looks again.
+//     owner's move counter has changed, and the reader looks again. Who only informs people may
+//     read both words, which need not belong together: see read().
 //
 // Wrong backend. Two flows are taken for one another only if they meet in a bucket and have the
 // same 42-bit tag, which is independent of the bits that choose the bucket. One lookup compares at
@@ -131,6 +132,12 @@ class FlowTable {
 
   /// The flow's entry as another worker may see it. An expired one that was not swept yet is seen.
   [[nodiscard]] std::optional<Sighting> peek(const FlowHash& hash) const;
+  /// The entry at an index below capacity(), for information only: no decision about a packet may
+  /// rest on it. Word 0 is whole and did not change while word 1 was read (after some tries in vain
+  /// the place counts as free). All the same service and times may not be the ones that belong to
+  /// it: the owner writes word 1 first, so they may be newer, or, where the owner lays one flow
+  /// over another, those of the flow that is about to come.
+  [[nodiscard]] FlowEntry read(std::uint64_t index) const;
   [[nodiscard]] std::uint64_t capacity() const { return buckets_ * kWays; }
   /// Fills in what the table itself counts.
   void read_into(FlowTableCounters& counters) const;

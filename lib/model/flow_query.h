@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ctrl may ask about one flow: where would its packets go now, and why. Values; the answer is
-// computed in lb by the code that packets meet (lb/flow/lookup.h), without changing anything.
+// What ctrl may ask about flows. About one: where would its packets go now, and why. Values; the
+// answer is computed in lb by the code that packets meet (lb/flow/lookup.h), without changing
+// anything. About all: lib/model/flow_scan.h.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "lib/model/drop_reason.h"
+#include "lib/model/flow_scan.h"
 #include "lib/model/numbers.h"
 #include "lib/net/address.h"
 #include "lib/net/headers.h"
@@ -76,9 +78,8 @@ struct FlowAnswer {
 };
 
 /// Answers by the snapshot that was published last and the workers' flow tables.
-class FlowQueries {
+class FlowQueries : public FlowScan {
  public:
-  virtual ~FlowQueries() = default;
   [[nodiscard]] virtual FlowAnswer look_up(const FlowQuestion& question) const = 0;
 };
 
