@@ -21,6 +21,7 @@ void FlowContext::connect(std::span<FlowContext* const> all) {
 void FlowContext::set_now(Instant time) {
   clock = std::max(clock, time);
   now = std::max(now, std::chrono::floor<FlowTime>(clock - start_));
+  counts.streams.set_now(now);
 }
 
 void FlowContext::tend(const Snapshot& snapshot, Instant time, std::uint64_t most_entries) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "lb/flow/flow_entry.h"
+#include "lb/flow/stream_counts.h"
 #include "lib/base/counter.h"
 #include "lib/model/numbers.h"
 #include "lib/model/stats.h"
@@ -58,6 +59,9 @@ class FlowCounts {
   }
   void enter(const FlowEntry& entry) { move(entry, 1); }
   void leave(const FlowEntry& entry) { move(entry, ~std::uint64_t{0}); }
+
+  /// How long streams last: the worker tells it the time, the flow table what leaves.
+  StreamCounts streams{};
 
   // Any thread.
   [[nodiscard]] const FlowCountRow& service(ServiceNumber number) const {

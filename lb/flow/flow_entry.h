@@ -25,6 +25,8 @@ enum class FlowState : std::uint8_t {
   established,  // answered by the client: carries data
   closing_fin,  // a FIN was seen: only a payload makes it established again
   closing_rst,  // a RST was seen: any packet without SYN, FIN or RST makes it established again
+  closing_embryonic,  // like closing_rst, but nothing was established: a RST on an embryonic flow,
+                      // or a SYN on a closing one
 };
 
 /// What an entry knows of its flow's life (lb/flow/flow_life.h has the rules).
@@ -36,7 +38,8 @@ struct FlowLife {
   std::uint8_t proven = 0;  // 0..kProven; kept while closing
 
   [[nodiscard]] constexpr bool closing() const {
-    return state == FlowState::closing_fin || state == FlowState::closing_rst;
+    return state == FlowState::closing_fin || state == FlowState::closing_rst ||
+           state == FlowState::closing_embryonic;
   }
   friend constexpr bool operator==(const FlowLife&, const FlowLife&) = default;
 };

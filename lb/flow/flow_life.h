@@ -92,6 +92,21 @@ enum class FlowRank : std::uint8_t { expired, embryonic, stale, closing, establi
   return now / kPeriod != (now - idle) / kPeriod;
 }
 
+/// The connection that the entry is in carried more than its handshake, as far as we saw.
+[[nodiscard]] constexpr bool was_established(FlowLife life) {
+  switch (life.state) {
+    case FlowState::free:
+    case FlowState::embryonic:
+    case FlowState::closing_embryonic:
+      return false;
+    case FlowState::established:
+    case FlowState::closing_fin:
+    case FlowState::closing_rst:
+      return true;
+  }
+  return false;
+}
+
 /// A SYN meets an entry (docs/decisions/flow-life.md says why).
 [[nodiscard]] constexpr LifeStep meet_syn(FlowLife life, Standing standing, FlowTime idle) {
   constexpr LifeStep kAnew{.anew = true};
@@ -104,10 +119,11 @@ enum class FlowRank : std::uint8_t { expired, embryonic, stale, closing, establi
       return {.next = life};
     case FlowState::closing_fin:
     case FlowState::closing_rst:
+    case FlowState::closing_embryonic:
       if (standing != Standing::eligible) return kAnew;
       // The port is used again, or someone pretends so. Either way the entry keeps its rank, and
       // the first packet behind the handshake makes it established.
-      return {.next = {FlowState::closing_rst, life.proven}, .restart = true};
+      return {.next = {FlowState::closing_embryonic, life.proven}, .restart = true};
     case FlowState::established:
       if (standing == Standing::eligible) return {.next = life};
       if (idle >= kRecent) return kAnew;
@@ -128,6 +144,7 @@ enum class FlowRank : std::uint8_t { expired, embryonic, stale, closing, establi
     case FlowEvent::rst:
       // A FIN is the stronger word: the ACKs of a half-closed client must not undo it.
       if (life.state == FlowState::closing_fin) return {.next = life};
+      if (!was_established(life)) return {.next = {FlowState::closing_embryonic, life.proven}};
       return {.next = {FlowState::closing_rst, life.proven}};
     case FlowEvent::bare:
       if (life.state == FlowState::closing_fin) return {.next = life};
@@ -155,6 +172,7 @@ enum class FlowRank : std::uint8_t { expired, embryonic, stale, closing, establi
       return timeouts.established;
     case FlowState::closing_fin:
     case FlowState::closing_rst:
+    case FlowState::closing_embryonic:
       return timeouts.closing;
   }
   return timeouts.embryonic;
@@ -173,6 +191,7 @@ enum class FlowRank : std::uint8_t { expired, embryonic, stale, closing, establi
       return FlowRank::embryonic;
     case FlowState::closing_fin:
     case FlowState::closing_rst:
+    case FlowState::closing_embryonic:
       return FlowRank::closing;
     case FlowState::established:
       if (life.proven >= FlowLife::kProven) return FlowRank::proven;

@@ -32,6 +32,8 @@ void FlowTable::replace(Place place, const FlowEntry& before, const FlowEntry& a
   gauge(after.life()).add();
   counts_.leave(before);
   counts_.enter(after);
+  // Placed anew, or a SYN on a closing entry: another connection, in the same place.
+  if (!was_established(after.life())) counts_.streams.leave(before, false);
 }
 
 bool FlowTable::insert(const FlowHash& hash, const FlowEntry& fresh, const Snapshot& snapshot,
@@ -135,6 +137,7 @@ void FlowTable::erase(Place place, Counter& why) {
   why.add();
   gauge(entry.life()).add(~std::uint64_t{0});
   counts_.leave(entry);
+  counts_.streams.leave(entry, &why == &events_.expired);
 }
 
 Counter& FlowTable::gauge(FlowLife life) {

@@ -15,7 +15,8 @@ using S = FlowState;
 using E = FlowEvent;
 using namespace std::chrono_literals;
 
-constexpr std::array kStates{S::embryonic, S::established, S::closing_fin, S::closing_rst};
+constexpr std::array kStates{S::embryonic, S::established, S::closing_fin, S::closing_rst,
+                             S::closing_embryonic};
 constexpr std::array kEvents{E::syn, E::fin, E::rst, E::payload, E::bare, E::datagram};
 constexpr std::array kStandings{Standing::eligible, Standing::leaving, Standing::doubtful,
                                 Standing::gone};
@@ -64,7 +65,7 @@ TEST_CASE("what a packet makes of an entry whose backend keeps it") {
   constexpr std::array kRows{
       Row{S::embryonic, E::syn, S::embryonic},  // a retransmit
       Row{S::embryonic, E::fin, S::closing_fin},
-      Row{S::embryonic, E::rst, S::closing_rst},
+      Row{S::embryonic, E::rst, S::closing_embryonic},
       Row{S::embryonic, E::payload, S::established},
       Row{S::embryonic, E::bare, S::established},
       Row{S::embryonic, E::datagram, S::established},
@@ -74,18 +75,24 @@ TEST_CASE("what a packet makes of an entry whose backend keeps it") {
       Row{S::established, E::payload, S::established},
       Row{S::established, E::bare, S::established},
       Row{S::established, E::datagram, S::established},
-      Row{S::closing_fin, E::syn, S::closing_rst},  // the port is used again
+      Row{S::closing_fin, E::syn, S::closing_embryonic},  // the port is used again
       Row{S::closing_fin, E::fin, S::closing_fin},
       Row{S::closing_fin, E::rst, S::closing_fin},
       Row{S::closing_fin, E::payload, S::established},
       Row{S::closing_fin, E::bare, S::closing_fin},  // a half-closed client's ACK
       Row{S::closing_fin, E::datagram, S::established},
-      Row{S::closing_rst, E::syn, S::closing_rst},
+      Row{S::closing_rst, E::syn, S::closing_embryonic},
       Row{S::closing_rst, E::fin, S::closing_fin},
       Row{S::closing_rst, E::rst, S::closing_rst},
       Row{S::closing_rst, E::payload, S::established},
       Row{S::closing_rst, E::bare, S::established},
       Row{S::closing_rst, E::datagram, S::established},
+      Row{S::closing_embryonic, E::syn, S::closing_embryonic},
+      Row{S::closing_embryonic, E::fin, S::closing_fin},
+      Row{S::closing_embryonic, E::rst, S::closing_embryonic},
+      Row{S::closing_embryonic, E::payload, S::established},
+      Row{S::closing_embryonic, E::bare, S::established},
+      Row{S::closing_embryonic, E::datagram, S::established},
   };
   static_assert(kRows.size() == kStates.size() * kEvents.size());
   for (const Row& row : kRows) {
@@ -132,6 +139,10 @@ TEST_CASE("a SYN meets an entry: same backend or anew") {
       Row{S::closing_rst, Standing::leaving, true, true},
       Row{S::closing_rst, Standing::doubtful, true, true},
       Row{S::closing_rst, Standing::gone, true, true},
+      Row{S::closing_embryonic, Standing::eligible, false, false},
+      Row{S::closing_embryonic, Standing::leaving, true, true},
+      Row{S::closing_embryonic, Standing::doubtful, true, true},
+      Row{S::closing_embryonic, Standing::gone, true, true},
   };
   static_assert(kRows.size() == kStates.size() * kStandings.size());
   for (const Row& row : kRows) {
@@ -217,6 +228,7 @@ TEST_CASE("lifetimes are the service's, and UDP has one for all states") {
   CHECK(lifetime(S::established, tcp) == 2h + 5min);
   CHECK(lifetime(S::closing_fin, tcp) == 60s);
   CHECK(lifetime(S::closing_rst, tcp) == 60s);
+  CHECK(lifetime(S::closing_embryonic, tcp) == 60s);
   for (const S state : kStates) CHECK(lifetime(state, udp_service()) == 120s);
 
   tcp.timeouts.established = 120h;
@@ -236,6 +248,7 @@ TEST_CASE("ranks: expired < embryonic < stale < closing < established < proven")
   CHECK(rank(S::established, 1, 59s) == FlowRank::established);
   CHECK(rank(S::closing_fin, 2, 0s) == FlowRank::closing);
   CHECK(rank(S::closing_rst, 0, 59s) == FlowRank::closing);
+  CHECK(rank(S::closing_embryonic, 2, 0s) == FlowRank::closing);
   CHECK(rank(S::closing_rst, 0, 60s) == FlowRank::expired);
   CHECK(rank(S::established, 2, 2h) == FlowRank::proven);
   CHECK(rank(S::established, 2, 2h + 5min) == FlowRank::expired);
