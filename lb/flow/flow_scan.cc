@@ -28,6 +28,7 @@ FlowRow::State state_of(FlowLife life) {
                                               : FlowRow::State::established;
     case FlowState::closing_fin:
     case FlowState::closing_rst:
+    case FlowState::closing_embryonic:
       return FlowRow::State::closing;
   }
   return FlowRow::State::embryonic;
