@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/bed.h"
 
+#include <array>
+#include <cstddef>
 #include <cstring>
 
 #include "lib/maglev/maglev.h"
@@ -80,9 +82,6 @@ Template::Template(Family family, IpProtocol protocol, std::uint8_t flags, std::
   const bool tcp = protocol == IpProtocol::tcp;
   const std::size_t end = l4 + (tcp ? sizeof(TcpHeader) : sizeof(UdpHeader)) + payload;
   size_ = static_cast<std::uint16_t>(std::max<std::size_t>(60, end));  // 64 with the checksum
-  const auto put = [this](std::size_t at, const auto& header) {
-    std::memcpy(bytes_.data() + at, &header, sizeof header);
-  };
 
   const auto type = v4 ? EtherType::ipv4 : EtherType::ipv6;
   put(0, EthernetHeader{.destination = {{2, 0, 0, 0, 0, 1}},
@@ -122,6 +121,10 @@ Template::Template(Family family, IpProtocol protocol, std::uint8_t flags, std::
   }
   client_at_ = v4 ? 14 + 12 : 14 + 8 + 12;
   port_at_ = static_cast<std::uint16_t>(l4);
+  learn_what_changes();
+}
+
+void Template::learn_what_changes() {
   std::memcpy(&ether_type_, bytes_.data() + 12, 2);
   std::memcpy(&length_field_, bytes_.data() + 14 + 2, 4);
 }
@@ -131,6 +134,39 @@ Template Template::tcp(Family family, std::uint8_t flags, std::uint16_t payload)
 }
 Template Template::udp(Family family, std::uint16_t payload) {
   return {family, IpProtocol::udp, 0, payload};
+}
+
+Template Template::fragment() {
+  Template packet = tcp(Family::ipv4, TcpHeader::kAck, 64);
+  packet.put(14 + offsetof(Ipv4Header, flags_fragment_offset),
+             Be16::from_host(Ipv4Header::kMoreFragments));
+  return packet;
+}
+
+Template Template::icmp_error() {
+  constexpr std::size_t kQuote = 14 + sizeof(Ipv4Header) + sizeof(IcmpHeader);
+  constexpr std::size_t kQuotedL4 = kQuote + sizeof(Ipv4Header);
+  constexpr std::size_t kEnd = kQuotedL4 + 8;
+  Template packet = tcp(Family::ipv4, 0);
+  Ipv4Header header{};
+  std::memcpy(&header, packet.bytes_.data() + 14, sizeof header);
+  header.total_length = Be16::from_host(kEnd - kQuote);
+  header.source = kVip4.as_v4();
+  header.destination = {};
+  packet.put(kQuote, header);
+  packet.put(kQuotedL4, std::array{Be16::from_host(80), Be16{}});
+
+  header.total_length = Be16::from_host(kEnd - 14);
+  header.protocol = IpProtocol::icmp;
+  header.source = Be32::from_host(0xc6336401);  // 198.51.100.1, a router
+  header.destination = kVip4.as_v4();
+  packet.put(14, header);
+  packet.put(14 + sizeof header, IcmpHeader{.type = 3, .code = 1, .checksum = {}, .rest = {}});
+  packet.size_ = kEnd;
+  packet.client_at_ = kQuote + offsetof(Ipv4Header, destination);
+  packet.port_at_ = kQuotedL4 + sizeof(Be16);
+  packet.learn_what_changes();
+  return packet;
 }
 
 void Template::lay_down(rte_mbuf& mbuf) const {

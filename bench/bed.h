@@ -79,6 +79,10 @@ class Template {
  public:
   [[nodiscard]] static Template tcp(Family family, std::uint8_t flags, std::uint16_t payload = 0);
   [[nodiscard]] static Template udp(Family family, std::uint16_t payload = 10);
+  /// The first fragment of an IPv4 TCP packet.
+  [[nodiscard]] static Template fragment();
+  /// ICMP host unreachable, about a packet that the IPv4 VIP's TCP service sent to the client.
+  [[nodiscard]] static Template icmp_error();
 
   /// All of it: once for each buffer before write() may be used on it.
   void lay_down(rte_mbuf& mbuf) const;
@@ -102,6 +106,13 @@ class Template {
   static constexpr std::uint32_t kFirstClient = 11u << 24;
 
   Template(Family family, IpProtocol protocol, std::uint8_t flags, std::uint16_t payload);
+
+  template <class Header>
+  void put(std::size_t at, const Header& header) {
+    std::memcpy(bytes_.data() + at, &header, sizeof header);
+  }
+  /// What write() writes again each time stands in bytes_ now.
+  void learn_what_changes();
 
   std::array<std::uint8_t, 128> bytes_{};
   std::uint16_t size_ = 0;

@@ -14,6 +14,9 @@ struct Options {
 
 /// Fill of a flow table against newcomers turned away; sweep bursts; the slowest inserts.
 void run_fill(Report& report, const Options& options);
+/// Floods over a table that is full of flows that carry data: none may move.
+void run_floods(Report& report, const Options& options);
+
 /// Parse to encapsulated, beside the bare loop that no load balancer can do without.
 void run_pipeline(Report& report, const Options& options);
 

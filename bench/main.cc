@@ -24,6 +24,7 @@ constexpr Group kGroups[] = {
     {"pipeline", "Pipeline, parse to encapsulated", run_pipeline},
     {"maglev", "Maglev tables", run_maglev},
     {"fill", "Flow table: fill, sweep, slowest inserts", run_fill},
+    {"floods", "Floods over a table full of proven flows", run_floods},
 };
 
 std::string group_names() {
