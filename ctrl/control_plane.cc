@@ -258,12 +258,19 @@ void ControlPlane::follow_stop_order(bool signal) {
   if (step == StopOrder::Step::done) loop_.stop();
 }
 
+void ControlPlane::run_aside(std::function<void()> work, Loop::Callback done) {
+  // `done` wanders through the helper thread, but no copy of it is left to be destroyed there.
+  helper_->run([this, work = std::move(work), done = std::move(done)]() mutable {
+    work();
+    loop_.post(std::move(done));
+  });
+}
+
 void ControlPlane::make_aside(std::function<std::string()> make,
                               std::function<void(std::string)> take) {
-  // `take` wanders through the helper thread, but no copy of it is left to be destroyed there.
-  helper_->run([this, make = std::move(make), take = std::move(take)]() mutable {
-    loop_.post([take = std::move(take), text = make()]() mutable { take(std::move(text)); });
-  });
+  const auto text = std::make_shared<std::string>();
+  run_aside([make = std::move(make), text] { *text = make(); },
+            [take = std::move(take), text] { take(std::move(*text)); });
 }
 
 void ControlPlane::drain(std::span<const MembershipKey> memberships,

@@ -99,6 +99,10 @@ class ControlPlane {
   /// What a daemon that stops is doing; empty: it does not stop.
   [[nodiscard]] std::string stopping() const;
 
+  /// Has `work` run in the helper thread, for what would hold the loop for too long, and then
+  /// `done` in the control thread. `work` must not throw, nor look at what the loop changes
+  /// meanwhile, nor be the last to hold what must end in the control thread.
+  void run_aside(std::function<void()> work, Loop::Callback done);
   /// Has `make` run in the helper thread, for a text that would hold the loop for too long, and
   /// then `take` with that text in the control thread. `make` must not throw, nor look at what the
   /// loop changes meanwhile.

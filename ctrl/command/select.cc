@@ -45,6 +45,17 @@ std::vector<std::string> backend_names(const PoolReport& pool) {
 
 }  // namespace
 
+Result<const ServiceConfig*> select_service(const std::vector<ServiceConfig>& services,
+                                            std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& service : services) {
+    if (service.name == name) return &service;
+    names.push_back(service.name);
+  }
+  return fail(fmt::format("no service {}: {}", in_quotes(name), list_of(std::move(names))), {},
+              "not_found");
+}
+
 Result<const PoolReport*> select_pool(const std::vector<PoolReport>& pools, std::string_view name) {
   std::vector<std::string> names;
   for (const auto& pool : pools) {

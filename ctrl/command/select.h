@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How operators name things: POOL, POOL/BACKEND for one membership, BACKEND alone (name or address)
-// for all pools that have it. A name that is not there is answered with those that are. Pure.
+// How operators name things: SERVICE, POOL, POOL/BACKEND for one membership, BACKEND alone (name or
+// address) for all pools that have it. A name that is not there is answered with those that are.
+// Pure.
 #pragma once
 
 #include <string>
@@ -10,6 +11,7 @@
 #include "ctrl/command/command.h"
 #include "ctrl/reconcile/reconcile.h"
 #include "lib/base/result.h"
+#include "lib/config/config.h"
 
 namespace holdfast {
 
@@ -18,6 +20,9 @@ inline constexpr Argument kBackendArgument{
     .name = "backend",
     .value = "BACKEND",
     .help = "POOL/BACKEND for one pool, or BACKEND for all pools that have it; by name or address"};
+
+[[nodiscard]] Result<const ServiceConfig*> select_service(
+    const std::vector<ServiceConfig>& services, std::string_view name);
 
 [[nodiscard]] Result<const PoolReport*> select_pool(const std::vector<PoolReport>& pools,
                                                     std::string_view name);
