@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The seam between control plane and data plane: all that ctrl may ask of lb. ctrl calls these from
-// its one thread, but for FlowScan; the implementations are in lb. (Flow queries are in lib/model/flow_query.h;
-// injected packets and packet copies join here when the features that need them are built.)
+// its one thread, but for FlowScan; the implementations are in lb. (Flow queries are in
+// lib/model/flow_query.h; injected packets and packet copies join here when the features that need
+// them are built.)
 #pragma once
 
 #include <memory>

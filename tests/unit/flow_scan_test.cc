@@ -90,7 +90,8 @@ TEST_CASE("a scan tells the states of a flow's life apart") {
       {kEstablished, FlowRow::State::established},
       {kProvenFlow, FlowRow::State::proven},
       {{FlowState::closing_fin, 0}, FlowRow::State::closing},
-      {{FlowState::closing_rst, FlowLife::kProven}, FlowRow::State::closing}};
+      {{FlowState::closing_rst, FlowLife::kProven}, FlowRow::State::closing},
+      {{FlowState::closing_embryonic, 0}, FlowRow::State::closing}};
   Random random(2);
   for (const auto& [life, state] : states) {
     Side side(4);
