@@ -32,10 +32,12 @@ struct Fleet {
 /// Services as above over one pool; every backend eligible and reached by one next hop.
 [[nodiscard]] std::unique_ptr<Snapshot> make_snapshot(const Fleet& fleet = {});
 
-/// Numbers 0..count-1 in a stride that visits each once and that no prefetcher follows.
+/// Numbers 0..count-1 in a stride that visits each once and that no prefetcher follows: by the
+/// golden ratio, so that no few steps lead back to a neighbour, as they would with a simple
+/// fraction.
 class Stride {
  public:
-  explicit Stride(std::uint64_t count) : count_(count), step_(count / 3 * 2 + 1) {
+  explicit Stride(std::uint64_t count) : count_(count), step_(count * 618 / 1000 + 1) {
     while (std::gcd(step_, count_) != 1) ++step_;
   }
   [[nodiscard]] std::uint64_t next() {

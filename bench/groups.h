@@ -23,4 +23,7 @@ void run_pipeline(Report& report, const Options& options);
 /// Building Maglev tables beside the plain algorithm, what moves, how even they are.
 void run_maglev(Report& report, const Options& options);
 
+/// The flow table's lookup and memory beside rte_hash and absl::flat_hash_map.
+void run_table(Report& report, const Options& options);
+
 }  // namespace holdfast::bench

@@ -25,6 +25,7 @@ constexpr Group kGroups[] = {
     {"maglev", "Maglev tables", run_maglev},
     {"fill", "Flow table: fill, sweep, slowest inserts", run_fill},
     {"floods", "Floods over a table full of proven flows", run_floods},
+    {"table", "Flow table beside rte_hash and absl::flat_hash_map", run_table},
 };
 
 std::string group_names() {
