@@ -115,4 +115,10 @@ std::optional<FlowPosition> DataPlane::read_flows(FlowPosition from, std::uint64
   return scan_flows(tables(), now, from, places, visit);
 }
 
+StreamRecords DataPlane::read_streams(ServiceNumber service) const {
+  StreamRecords sum;
+  for (const auto& worker : workers_) sum += worker->flows().counts.streams.read(service);
+  return sum;
+}
+
 }  // namespace holdfast

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data plane as control sees it: ports, workers, flow tables and the snapshot that they share,
 // behind the interfaces of lib/model/seam.h. Owned by the program's main; all calls by the control
-// thread, but for read_flows(). One in a process.
+// thread, but for read_flows() and read_streams(). One in a process.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +41,8 @@ class DataPlane : public SnapshotSink, public StatsSource, public FlowQueries {
   /// Any thread.
   [[nodiscard]] std::optional<FlowPosition> read_flows(FlowPosition from, std::uint64_t places,
                                                        const FlowVisitor& visit) const override;
+  /// Any thread.
+  [[nodiscard]] StreamRecords read_streams(ServiceNumber service) const override;
 
   /// From now on exactly `vips` are steered to the workers (AF_XDP ports).
   [[nodiscard]] Result<void> set_vips(std::span<const IpAddress> vips) {

@@ -80,6 +80,9 @@ class FakeFlows : public FlowQueries {
                                                        const FlowVisitor& visit) const override {
     return scan_flows(tables(), std::chrono::floor<FlowTime>(boot_now()), from, places, visit);
   }
+  [[nodiscard]] StreamRecords read_streams(ServiceNumber service) const override {
+    return workers_[0].counts.streams.read(service);
+  }
 
  private:
   [[nodiscard]] std::array<const FlowTable*, 2> tables() const {

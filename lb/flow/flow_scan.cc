@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lb/flow/flow_life.h"
+
 namespace holdfast {
 namespace {
 
@@ -42,7 +44,9 @@ FlowRow row_of(unsigned worker, const FlowEntry& entry, FlowTime now) {
           .service = entry.service(),
           .backend = entry.backend(),
           .state = state_of(entry.life()),
-          .adopted = entry.adopted()};
+          .adopted = entry.adopted(),
+          .stream = was_established(entry.life()),
+          .reset = entry.life().state == FlowState::closing_rst};
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "lib/model/drop_reason.h"
 #include "lib/model/flow_scan.h"
 #include "lib/model/numbers.h"
+#include "lib/model/stream_query.h"
 #include "lib/net/address.h"
 #include "lib/net/headers.h"
 
@@ -81,6 +82,8 @@ struct FlowAnswer {
 class FlowQueries : public FlowScan {
  public:
   [[nodiscard]] virtual FlowAnswer look_up(const FlowQuestion& question) const = 0;
+  /// Of all workers; those that are open are for read_flows() to tell. Any thread.
+  [[nodiscard]] virtual StreamRecords read_streams(ServiceNumber service) const = 0;
 };
 
 }  // namespace holdfast

@@ -27,6 +27,8 @@ struct FlowRow {
   BackendNumber backend = kNoBackend;
   State state = State::embryonic;
   bool adopted = false;  // the flow is older than `age`: it began unseen, or at another worker
+  bool stream = false;   // was established; closing ones too
+  bool reset = false;    // closing, by a RST
 
   /// Counts as an active flow.
   [[nodiscard]] constexpr bool active() const {

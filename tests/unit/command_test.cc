@@ -102,6 +102,12 @@ TEST_CASE("a name that is not there is answered with those that are") {
   CHECK(labels("api/b1") == Labels{"no pool \"api\": there is dns, web"});
   CHECK(select_pool(kPools, "web").value() == &kPools[0]);
   CHECK(select_pool({}, "web").error().message == "no pool \"web\": there is none");
+  std::vector<ServiceConfig> services(2);
+  services[0].name = "https";
+  services[1].name = "dns";
+  CHECK(select_service(services, "dns").value() == &services[1]);
+  CHECK(select_service(services, "http").error().message ==
+        "no service \"http\": there is dns, https");
   std::vector<BackendReport> many;
   for (int i = 100; i < 150; ++i) many.push_back(backend("b" + std::to_string(i), "192.0.2.1"));
   const std::vector<PoolReport> big{pool("big", many)};

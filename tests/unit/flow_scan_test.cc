@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "lb/flow/flow_life.h"
 #include "tests/catch.h"
 #include "tests/unit/flow_fixture.h"
 
@@ -68,7 +69,8 @@ TEST_CASE("a scan shows each entry with worker, service, backend, state, age, id
                                                        .service = kUdpService,
                                                        .backend = kBackendB,
                                                        .state = FlowRow::State::proven,
-                                                       .adopted = true}});
+                                                       .adopted = true,
+                                                       .stream = true}});
 
   const FlowHash young = random.hash();
   first.add(young, entry_of(young, kBackendA, kTcpService, kEmbryo, kNow - FlowTime{1}));
@@ -102,6 +104,8 @@ TEST_CASE("a scan tells the states of a flow's life apart") {
     REQUIRE(rows.size() == 1);
     CHECK(rows[0].state == state);
     CHECK(rows[0].active() == (life.state == FlowState::established));
+    CHECK(rows[0].stream == was_established(life));
+    CHECK(rows[0].reset == (life.state == FlowState::closing_rst));
   }
 }
 
