@@ -25,5 +25,7 @@ void run_maglev(Report& report, const Options& options);
 
 /// The flow table's lookup and memory beside rte_hash and absl::flat_hash_map.
 void run_table(Report& report, const Options& options);
+/// Large sites: loading them, and forwarding for them.
+void run_scale(Report& report, const Options& options);
 
 }  // namespace holdfast::bench

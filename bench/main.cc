@@ -26,6 +26,7 @@ constexpr Group kGroups[] = {
     {"fill", "Flow table: fill, sweep, slowest inserts", run_fill},
     {"floods", "Floods over a table full of proven flows", run_floods},
     {"table", "Flow table beside rte_hash and absl::flat_hash_map", run_table},
+    {"scale", "Large sites", run_scale},
 };
 
 std::string group_names() {
