@@ -6,6 +6,9 @@
 //   active NUMBER COUNT | embryonic NUMBER COUNT | new NUMBER COUNT    of backend NUMBER
 //   drop REASON-INDEX COUNT | received COUNT | forwarded COUNT         of worker 0
 //   heartbeat on|off | port up|down
+//   flow WORKER SERVICE BACKEND STATE AGE IDLE    an entry in a flow table: numbers, embryonic|
+//                                                 established|proven|closing, seconds
+//   flows WORKER COUNT                            so many more, proven, of service 0 on backend 0
 //   bgp kill|start|freeze|thaw                    the fake BGP speaker, if there is a [bgp]
 //   bgp ignore|heed                               adds that are said to be done
 //   bgp down|up                                   its session with 192.0.2.1
@@ -24,6 +27,7 @@
 #include <fstream>
 #include <iostream>
 #include <mutex>
+#include <random>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -69,7 +73,8 @@ class FakeSink : public SnapshotSink {
   std::unique_ptr<const Snapshot> current_;
 };
 
-/// Two workers that have no flow yet.
+/// Two workers that see no packet: their flows come from the input. The control thread is the
+/// owner.
 class FakeFlows : public FlowQueries {
  public:
   explicit FakeFlows(const FakeSink& sink) : sink_(sink) {}
@@ -83,6 +88,33 @@ class FakeFlows : public FlowQueries {
   [[nodiscard]] StreamRecords read_streams(ServiceNumber service) const override {
     return workers_[0].counts.streams.read(service);
   }
+  void take(const std::string& line) {
+    std::istringstream words(line);
+    std::string what;
+    std::size_t worker = 0;
+    std::uint16_t service = 0;
+    std::uint16_t backend = 0;
+    std::string state = "proven";
+    std::int64_t age = 0;
+    std::int64_t idle = 0;
+    std::uint64_t count = 1;
+    words >> what >> worker;
+    if (what == "flows") words >> count;
+    if (what == "flow") words >> service >> backend >> state >> age >> idle;
+    FlowLife life{.state = FlowState::established};
+    if (state == "embryonic") life.state = FlowState::embryonic;
+    if (state == "closing") life.state = FlowState::closing_fin;
+    if (state == "proven") life.proven = FlowLife::kProven;
+    const auto now = std::chrono::floor<FlowTime>(boot_now());
+    for (; count > 0; --count) {
+      const FlowHash hash{.low64 = random_(), .high64 = random_()};
+      auto entry = FlowEntry::make(flow_tag(hash), BackendNumber{backend}, ServiceNumber{service},
+                                   life, false, now - std::chrono::seconds(age));
+      entry.set_last_seen(now - std::chrono::seconds(idle));
+      if (!workers_[worker].table.insert(hash, entry, sink_.current(), now))
+        std::cerr << "no room for a flow\n";
+    }
+  }
 
  private:
   [[nodiscard]] std::array<const FlowTable*, 2> tables() const {
@@ -91,6 +123,7 @@ class FakeFlows : public FlowQueries {
 
   const FakeSink& sink_;
   FlowContext workers_[2];
+  std::mt19937_64 random_{1};
 };
 
 class FakeStats : public StatsSource {
@@ -206,7 +239,7 @@ int run(const std::string& path) {
   }
   FakeSink sink;
   FakeStats stats;
-  const FakeFlows flows(sink);
+  FakeFlows flows(sink);
   auto ports = describe(parsed.config);
   FakeSpeaker* speaker = nullptr;
   auto control =
@@ -234,6 +267,7 @@ int run(const std::string& path) {
     std::string line;
     while (std::getline(std::cin, line)) {
       stats.take(line);
+      if (line.starts_with("flow")) (*control)->loop().post([&flows, line] { flows.take(line); });
       if (line.starts_with("bgp ") && speaker != nullptr)
         (*control)->loop().post(
             [speaker, what = line.substr(4)] { command_speaker(*speaker, what); });
