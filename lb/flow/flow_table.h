@@ -112,9 +112,10 @@ class FlowTable {
       Word(words_of(place)[1]).store(after.word1, std::memory_order_relaxed);
   }
   /// Records a flow that find() did not find, by the newcomer's rule: a free or expired place, if
-  /// need be after relocation; else the oldest embryonic, else the oldest stale entry's; never
-  /// another's. At a limit of its service: only an expired or the oldest embryonic one of that
-  /// service. False: there was no such place; counted not_recorded.
+  /// need be after relocation; else the oldest embryonic, else the oldest stale entry's; else, if
+  /// many are embryonic, such a one's that an entry of its two buckets can move to; never
+  /// another's. At a limit of its service: only an expired or an embryonic one of that service.
+  /// False: there was no such place; counted not_recorded.
   [[nodiscard]] bool insert(const FlowHash& hash, const FlowEntry& fresh, const Snapshot& snapshot,
                             FlowTime now);
   /// Frees an entry whose time is over.
@@ -150,6 +151,23 @@ class FlowTable {
   struct Buckets {
     std::uint64_t first;
     std::uint64_t second;
+  };
+
+  /// The one that was idle longest of those considered.
+  struct Weakest {
+    Place place = kNowhere;
+    FlowTime idle{-1};
+    void consider(Place candidate, FlowTime its_idle) {
+      if (its_idle > idle) *this = {candidate, its_idle};
+    }
+  };
+  struct Neighbour {
+    Place entry;          // of one of a newcomer's buckets
+    std::uint64_t other;  // where it could go
+  };
+  struct Neighbours {
+    std::array<Neighbour, 2 * kWays> list{};
+    unsigned count = 0;
   };
 
   [[nodiscard]] Buckets buckets_of(const FlowHash& hash) const {
@@ -210,11 +228,18 @@ class FlowTable {
   [[nodiscard]] bool at_limit(const FlowEntry& fresh, const Service& service) const;
   [[nodiscard]] Place room_within_service(const Buckets& buckets, ServiceNumber service,
                                           const Snapshot& snapshot, FlowTime now);
+  /// A free place of `bucket`, a dead entry's included. Where there is none, the entries that a
+  /// newcomer may displace are considered.
+  [[nodiscard]] Place look_through(std::uint64_t bucket, const Snapshot& snapshot, FlowTime now,
+                                   Weakest& embryonic, Weakest& stale);
   [[nodiscard]] Place room(const Buckets& buckets, const Snapshot& snapshot, FlowTime now);
+  [[nodiscard]] Neighbours neighbours_of(const Buckets& buckets) const;
   [[nodiscard]] Place room_by_relocation(const Buckets& buckets, const Snapshot& snapshot,
                                          FlowTime now);
-  [[nodiscard]] Place room_by_eviction(const Buckets& buckets, const Snapshot& snapshot,
-                                       FlowTime now);
+  /// An entry of our buckets takes the place of an embryonic one (of service `only`, unless that is
+  /// kNoService) in its other bucket. While a flood fills the table, real clients find a place even
+  /// where both of their buckets are full of flows that carry data.
+  [[nodiscard]] Place room_by_displacing(const Buckets& buckets, ServiceNumber only, FlowTime now);
   /// Copies the entry at `from` to the free place `to`. `from` is to be overwritten next.
   void move(Place from, Place to);
 

@@ -24,6 +24,9 @@ TEST_CASE("a config file becomes values") {
   CHECK(config.services[0].ports == PortRange{443, 443});
   CHECK(config.services[1].protocol == IpProtocol::udp);
   CHECK(config.services[1].ports == PortRange{8000, 8999});
+  CHECK(config.services[0].timeouts == FlowTimeouts{20s, 125min, 60s, 120s});
+  CHECK(config.services[0].max_share == 1.0);
+  CHECK(config.services[0].embryonic_share == 0.25);
   CHECK(config.services[1].timeouts.udp == 30s);
   CHECK(config.services[1].timeouts.closing == FlowTimeouts{}.closing);
   REQUIRE(config.pools.size() == 1);

@@ -169,4 +169,88 @@ TEST_CASE("a flood takes a quarter of the table and no flow that carries data") 
   for (const FlowHash& hash : carrying) REQUIRE(table.find(hash) != FlowTable::kNowhere);
 }
 
+namespace {
+
+/// A table that is full: so many proven flows of the TCP service, the rest embryonic ones.
+class FullTable {
+ public:
+  static constexpr std::uint64_t kCapacity = 8000;
+
+  explicit FullTable(std::uint64_t proven, double embryonic_share = 1.0) {
+    for (Service& service : snapshot.services) service.embryonic_share = embryonic_share;
+    while (carrying.size() < proven) {
+      const FlowHash hash = random_.hash();
+      if (insert(hash, kProvenFlow)) carrying.push_back(hash);
+    }
+    for (std::uint64_t i = 0; i < 10 * kCapacity; ++i)
+      static_cast<void>(insert(random_.hash(), kEmbryonic));
+  }
+
+  /// Of 1000 newcomers so many are recorded.
+  int record_newcomers() {
+    int recorded = 0;
+    for (int i = 0; i < 1000; ++i) recorded += insert(random_.hash(), kEmbryonic);
+    return recorded;
+  }
+  void check_nobody_is_lost() {
+    for (const FlowHash& hash : carrying) REQUIRE(table.find(hash) != FlowTable::kNowhere);
+    CHECK(counters_of(table).established == carrying.size());
+    check_identity(table);
+  }
+
+  Snapshot snapshot = two_services();
+  FlowCounts counts;
+  FlowTable table{kCapacity, -1, counts};
+  std::vector<FlowHash> carrying;
+
+ private:
+  bool insert(const FlowHash& hash, FlowLife life) {
+    return table.insert(hash, entry_of(hash, kBackendA, kTcpService, life, kNow), snapshot, kNow);
+  }
+
+  Random random_{9};
+};
+
+}  // namespace
+
+TEST_CASE("in a flood a newcomer finds a place although both its buckets carry only data") {
+  // Of five places four hold proven flows, so eight of them at once in one newcomer of six.
+  FullTable full(FullTable::kCapacity / 5 * 4);
+  CHECK(full.record_newcomers() >= 995);
+  CHECK(counters_of(full.table).embryonic == FullTable::kCapacity / 5);
+  full.check_nobody_is_lost();
+}
+
+TEST_CASE("at embryonic_share too a newcomer finds a place of its service beyond its buckets") {
+  FullTable full(FullTable::kCapacity / 2, 0.25);
+  REQUIRE(counters_of(full.table).embryonic == FullTable::kCapacity / 4);
+  CHECK(full.record_newcomers() >= 995);
+  CHECK(counters_of(full.table).embryonic == FullTable::kCapacity / 4);
+  full.check_nobody_is_lost();
+}
+
+TEST_CASE(
+    "beyond its buckets a newcomer takes no place of another service than its own at a limit") {
+  FullTable full(FullTable::kCapacity / 2, 0.25);
+  const auto before = full.counts.service(kTcpService).read().embryonic;
+  full.snapshot.services[1].max_share = 1e-9;  // one entry
+  Random random(10);
+  for (int i = 0; i < 1000; ++i) {
+    const FlowHash hash = random.hash();
+    static_cast<void>(full.table.insert(
+        hash, entry_of(hash, kBackendA, kUdpService, kEmbryonic, kNow), full.snapshot, kNow));
+  }
+  CHECK(full.counts.service(kUdpService).read().embryonic == 1);
+  CHECK(full.counts.service(kTcpService).read().embryonic == before);
+}
+
+TEST_CASE("where few entries are embryonic nobody is moved for a newcomer in vain") {
+  FullTable full(FullTable::kCapacity / 100 * 96);
+  const auto before = counters_of(full.table);
+  REQUIRE(before.embryonic * 16 < FullTable::kCapacity);
+  static_cast<void>(full.record_newcomers());
+  CHECK(counters_of(full.table).relocations == before.relocations);
+  full.check_nobody_is_lost();
+}
+
 }  // namespace holdfast

@@ -274,6 +274,8 @@ TEST_CASE("services get their numbers, pools and rules") {
   dns.protocol = IpProtocol::udp;
   dns.udp_repick_on_drain = true;
   dns.max_share = 0.5;
+  dns.embryonic_share = 0.125;
+  dns.timeouts = {5s, 120h, 30s, 90s};
   plane.config.services.insert(plane.config.services.begin(), dns);
   plane.follow();
   plane.all_up();
@@ -286,6 +288,8 @@ TEST_CASE("services get their numbers, pools and rules") {
   CHECK(found->protocol == IpProtocol::udp);
   CHECK(found->udp_repick_on_drain);
   CHECK(found->max_share == 0.5);
+  CHECK(found->embryonic_share == 0.125);
+  CHECK(found->timeouts == FlowTimeouts{5s, 120h, 30s, 90s});
   const auto look = [&](std::string_view vip, IpProtocol protocol, std::uint16_t port) {
     return snapshot.service_table.lookup(ip(vip), protocol, Be16::from_host(port)).service;
   };
