@@ -21,9 +21,12 @@
 //     read both words, which need not belong together: see read().
 //
 // Wrong backend. Two flows are taken for one another only if they meet in a bucket and have the
-// same 42-bit tag, which is independent of the bits that choose the bucket. One lookup compares at
-// most 2 x 4 full entries: 8 / 2^42 = 1.8e-12 for a flow that is not in the table. Over the tables
-// of 64 workers, all full: 64 x 8 / 2^42 = 1.2e-10. Both are below 1e-9.
+// same 42-bit tag. The bits that choose the first bucket are others than the tag's, so whatever
+// lies in the two buckets of a flow has its tag with probability 2^-42 each. One lookup in one
+// table compares at most 2 x 4 entries, so for a flow that is not in it, if it is full: 8 / 2^42 =
+// 1.8e-12. A lookup may visit the own table and then those of all other workers. Summed over 64
+// workers, all full: 64 x 8 / 2^42 = 1.2e-10; over 128, the most that can be configured: 2.3e-10.
+// All are below 1e-9. tests/unit/flow_tag_test.cc shows the formula with shorter tags.
 #pragma once
 
 #include <rte_prefetch.h>
