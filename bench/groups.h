@@ -27,5 +27,7 @@ void run_maglev(Report& report, const Options& options);
 void run_table(Report& report, const Options& options);
 /// Large sites: loading them, and forwarding for them.
 void run_scale(Report& report, const Options& options);
+/// The pipeline while snapshots are published, and while none is.
+void run_snapshot(Report& report, const Options& options);
 
 }  // namespace holdfast::bench

@@ -27,6 +27,7 @@ constexpr Group kGroups[] = {
     {"floods", "Floods over a table full of proven flows", run_floods},
     {"table", "Flow table beside rte_hash and absl::flat_hash_map", run_table},
     {"scale", "Large sites", run_scale},
+    {"snapshot", "Publishing snapshots while packets are forwarded", run_snapshot},
 };
 
 std::string group_names() {

@@ -78,7 +78,11 @@ class Backends {
   std::unordered_map<IpAddress, const BackendReport*> index_{};
 };
 
-const PoolReport* find(const std::vector<PoolReport>& pools, std::string_view name) {
+/// Null: it is not among them. `place`: where it stands in the other report, and nearly always
+/// here.
+const PoolReport* find(const std::vector<PoolReport>& pools, std::string_view name,
+                       std::size_t place) {
+  if (place < pools.size() && pools[place].name == name) return &pools[place];
   const auto it =
       std::find_if(pools.begin(), pools.end(), [&](const auto& pool) { return pool.name == name; });
   return it == pools.end() ? nullptr : &*it;
@@ -96,7 +100,8 @@ std::vector<StateChange> state_changes(const std::vector<PoolReport>& before,
                                        const std::vector<PoolReport>& after) {
   std::vector<StateChange> changes;
   for (const auto& pool : after) {
-    const PoolReport* old_pool = find(before, pool.name);
+    const auto place = static_cast<std::size_t>(&pool - after.data());
+    const PoolReport* old_pool = find(before, pool.name, place);
     Backends old_backends(old_pool);
     for (std::size_t i = 0; i < pool.backends.size(); ++i) {
       const auto& backend = pool.backends[i];

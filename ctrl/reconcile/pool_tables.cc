@@ -16,6 +16,18 @@ std::shared_ptr<const SlotTable> numbered(const MaglevTable& owners,
   return std::make_shared<const SlotTable>(std::move(slots));
 }
 
+/// The other way round. Not kept beside the slots: with a thousand pools it would be half of all
+/// memory, and is needed only when a backend goes out.
+MaglevTable owners_of(const SlotTable& slots, const std::vector<BackendNumber>& numbers) {
+  std::vector<std::uint16_t> index(std::size_t{kMaxNumbers} + 1);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    index[index_of(numbers[i])] = static_cast<std::uint16_t>(i);
+  MaglevTable owners;
+  owners.reserve(slots.size());
+  for (const BackendNumber number : slots) owners.push_back(index[index_of(number)]);
+  return owners;
+}
+
 std::vector<std::uint32_t> slots_by_owner(const MaglevTable& owners, std::size_t backends) {
   std::vector<std::uint32_t> slots(backends);
   for (const auto owner : owners) ++slots[owner];
@@ -38,10 +50,10 @@ std::shared_ptr<const PoolTables> build_tables(PoolTablesInput input,
   if (keep_base) {
     tables = *previous;
   } else {
-    tables.base_owners = build_maglev(input.backends, input.seed, input.size);
-    tables.base = numbered(tables.base_owners, input.numbers);
-    tables.base_digest = maglev_digest(tables.base_owners, input.backends);
-    tables.base_slots = slots_by_owner(tables.base_owners, input.backends.size());
+    const MaglevTable owners = build_maglev(input.backends, input.seed, input.size);
+    tables.base = numbered(owners, input.numbers);
+    tables.base_digest = maglev_digest(owners, input.backends);
+    tables.base_slots = slots_by_owner(owners, input.backends.size());
   }
   if (std::find(input.takes_flows.begin(), input.takes_flows.end(), false) ==
       input.takes_flows.end()) {
@@ -49,8 +61,8 @@ std::shared_ptr<const PoolTables> build_tables(PoolTablesInput input,
     tables.effective_digest = tables.base_digest;
     tables.effective_slots = tables.base_slots;
   } else {
-    const MaglevTable owners =
-        overlay_maglev(tables.base_owners, input.backends, input.takes_flows, input.seed);
+    const MaglevTable owners = overlay_maglev(owners_of(*tables.base, input.numbers),
+                                              input.backends, input.takes_flows, input.seed);
     tables.effective = numbered(owners, input.numbers);
     tables.effective_digest = maglev_digest(owners, input.backends);
     tables.effective_slots = slots_by_owner(owners, input.backends.size());

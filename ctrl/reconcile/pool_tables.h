@@ -24,7 +24,6 @@ struct PoolTablesInput {
 
 struct PoolTables {
   PoolTablesInput input{};
-  MaglevTable base_owners{};  // indices into input.backends
   std::shared_ptr<const SlotTable> base{};
   std::shared_ptr<const SlotTable> effective{};  // `base` itself while all take flows
   std::uint64_t base_digest = 0;
