@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ctrl/command/flow_words.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -78,6 +80,8 @@ Result<FlowFilter> read_filter(const FlowWorld& world, const Json& arguments) {
   }
   return filter;
 }
+
+std::string tag_text(std::uint64_t tag) { return fmt::format("{:011x}", tag); }
 
 FlowNames::FlowNames(const FlowWorld& world) {
   for (const auto& service : world.services)

@@ -3,6 +3,7 @@
 // what flow-table entries hold as numbers. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ struct FlowWorld {
 
 /// Refuses names that are not there.
 [[nodiscard]] Result<FlowFilter> read_filter(const FlowWorld& world, const Json& arguments);
+
+/// A flow's tag as `flows list` and `lookup` show it: 11 hexadecimal digits.
+[[nodiscard]] std::string tag_text(std::uint64_t tag);
 
 class FlowNames {
  public:

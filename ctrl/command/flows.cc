@@ -170,7 +170,7 @@ Json page_json(const std::vector<FlowRow>& rows, const std::string& cursor,
                      {"age_seconds", seconds_of(row.age)},
                      {"idle_seconds", seconds_of(row.idle)},
                      {"adopted", row.adopted},
-                     {"tag", fmt::format("{:011x}", row.tag)}});
+                     {"tag", tag_text(row.tag)}});
   }
   return {{"flows", std::move(flows)}, {"cursor", cursor.empty() ? Json(nullptr) : Json(cursor)}};
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ctrl/command/flow_words.h"
 #include "ctrl/command/table.h"
 #include "ctrl/control_plane.h"
 #include "lib/net/endpoint.h"
@@ -252,6 +253,7 @@ std::string render(const Json& result) {
                                               flag_at(table, "proven") ? ", proven" : "",
                                               flag_at(table, "stays") ? "" : ", does not stay")});
   if (tables.empty()) rows.push_back({"flow table", "no worker has it"});
+  rows.push_back({"tag", text_at(result, "tag")});
   return named_values(rows);
 }
 
@@ -275,6 +277,7 @@ Json explain(const FlowQuestion& question, const FlowAnswer& answer, std::string
   const Explainer explainer(answer, pool, pools);
   json["service"] = service;
   json["pool"] = pool;
+  json["tag"] = tag_text(answer.tag);
   json["slot"] = answer.slot;
   json["slots"] = answer.slots;
   json["base_owner"] = explainer.owner(answer.base_owner);

@@ -186,6 +186,7 @@ FlowAnswer look_up_flow(const FlowQuestion& question, const Snapshot& snapshot,
 
   const Placement flow{snapshot, *snapshot.service(answer.service),
                        hash_flow(packet.key, snapshot.seed)};
+  answer.tag = flow_tag(flow.hash);
   const auto& base = snapshot.pool(flow.service.pool).base;
   if (base && !base->empty()) {
     answer.slots = static_cast<std::uint32_t>(base->size());

@@ -70,6 +70,7 @@ struct FlowAnswer {
   std::optional<DropReason> dropped{};  // before any choice: a source that no client may have, a
                                         // port of no service. What follows is then not filled in
   ServiceNumber service = kNoService;
+  std::uint64_t tag = 0;  // as in FlowRow
   std::uint32_t slot = 0;
   std::uint32_t slots = 0;  // of the pool's table; 0: it has none
   BackendNumber base_owner = kNoBackend;

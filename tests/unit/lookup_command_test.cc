@@ -39,6 +39,7 @@ const FlowQuestion kQuestion{.protocol = IpProtocol::tcp,
 FlowAnswer answer(const FlowChoice& next) {
   return {.is_vip = true,
           .service = ServiceNumber{0},
+          .tag = 0xabcd,
           .slot = 7,
           .slots = 1009,
           .base_owner = kFirst,
@@ -117,6 +118,7 @@ TEST_CASE("lookup in JSON has names, slot, owners and tables") {
   CHECK(json["source"] == "[2001:db8::7]:40001");
   CHECK(json["destination"] == "[2001:db8::10]:443");
   CHECK(json["service"] == "https");
+  CHECK(json["tag"] == "0000000abcd");
   CHECK(json["slot"] == 7);
   CHECK(json["base_owner"]["backend"] == "web/b1");
   CHECK(json["base_owner"]["state"] == "down");
@@ -139,6 +141,7 @@ TEST_CASE("lookup in text says it once where all workers agree, else for each") 
   CHECK(text(same).find("after 60 s") == std::string::npos);
   CHECK(has_row(same, "base owner", "web/b1, down (check failed)"));
   CHECK(has_row(same, "flow table", "no worker has it"));
+  CHECK(has_row(same, "tag", "0000000abcd"));
 
   auto differs = same;
   differs.workers[1].next =
