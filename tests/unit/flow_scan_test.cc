@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lb/flow/flow_life.h"
+#include "lib/model/flow_filter.h"
 #include "tests/catch.h"
 #include "tests/unit/flow_fixture.h"
 
@@ -177,6 +178,53 @@ TEST_CASE("a scan from a place that no table has ends at once or goes on with th
   CHECK_FALSE(scan_flows({}, kNow, {}, 100, nothing));
   CHECK(scan_flows(tables, kNow, {.worker = 0, .place = 6}, 1, nothing) ==
         FlowPosition{.worker = 0, .place = 7});
+}
+
+TEST_CASE("what a scan finds agrees with the gauges of every service and backend") {
+  Side side(512);
+  Random random(7);
+  std::vector<FlowHash> flows;
+  for (int i = 0; i < 700; ++i) flows.push_back(random.hash());
+  const std::array services{kTcpService, kUdpService};
+  const std::array backends{kBackendA, kBackendB, kBackendC};
+  const std::array lives{kEmbryo, kEstablished, kProvenFlow, FlowLife{FlowState::closing_fin, 1}};
+  const std::array tables{static_cast<const FlowTable*>(&side.table)};
+  FlowTime now = kNow;
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 200; ++i) {
+      const FlowHash& hash = random.one_of(flows);
+      const auto fresh = entry_of(hash, random.one_of(backends), random.one_of(services),
+                                  random.one_of(lives), now);
+      const auto place = side.table.find(hash);
+      if (place == FlowTable::kNowhere)
+        (void)side.table.insert(hash, fresh, side.snapshot, now);
+      else if (random.below(4) == 0)
+        side.table.drop_gone(place);
+      else
+        side.table.update(place, side.table.at(place), fresh);
+    }
+    now += FlowTime{4};
+    side.table.sweep(side.snapshot, now, 100);
+
+    FlowCensus census(std::nullopt);
+    for (const FlowRow& row : rows_of(tables, 100, now)) census.add(row);
+    std::array<FlowTally, 2> by_service{};
+    std::array<FlowTally, 3> by_backend{};
+    for (const auto& group : census.largest(100)) {
+      by_service.at(index_of(group.service)) += group.flows;
+      by_backend.at(index_of(group.backend)) += group.flows;
+    }
+    const auto tally = [](const FlowCounters& counters) {
+      return FlowTally{.active = static_cast<std::uint64_t>(counters.active),
+                       .embryonic = static_cast<std::uint64_t>(counters.embryonic),
+                       .closing = static_cast<std::uint64_t>(counters.closing)};
+    };
+    for (const auto service : services)
+      REQUIRE(by_service.at(index_of(service)) == tally(side.counts.service(service).read()));
+    for (const auto backend : backends)
+      REQUIRE(by_backend.at(index_of(backend)) == tally(side.counts.backend(backend).read()));
+    REQUIRE(census.total().sum() > 0);
+  }
 }
 
 TEST_CASE("a scan while the owner writes never shows parts of two flows as one in word 0") {
