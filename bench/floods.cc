@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <functional>
+#include <memory>
 #include <queue>
 #include <string>
 #include <utility>
@@ -23,7 +24,7 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kClients = 1'000'000;
 constexpr std::uint64_t kCapacity = 1'250'000;
 constexpr std::uint64_t kStrangers = std::uint64_t{1} << 32;  // the first one's number
-constexpr std::uint64_t kNewcomers = std::uint64_t{1} << 33;  // new real clients, likewise
+constexpr std::uint64_t kFirstNewcomer = std::uint64_t{1} << 33;
 constexpr std::uint64_t kNewcomerCount = 1000;
 constexpr Instant kRoundTrip = 50ms;
 constexpr Instant kPace = 10s;  // between two packets of a real client
@@ -32,6 +33,7 @@ struct Flood {
   std::string name;
   /// The i-th packet of the flood.
   std::function<rte_mbuf*(std::uint64_t)> packet;
+  bool fills_table = false;  // with entries that the next flood must not find
 };
 
 double cpu_nanoseconds() {
@@ -45,7 +47,8 @@ double cpu_nanoseconds() {
 class Newcomers {
  public:
   /// They come evenly spread over `duration`.
-  Newcomers(FloodBed& bed, Instant duration) : bed_(bed), home_(kNewcomerCount, kNoBackend) {
+  Newcomers(FloodBed& bed, std::uint64_t first, Instant duration)
+      : bed_(bed), first_(first), home_(kNewcomerCount, kNoBackend) {
     for (std::uint64_t i = 0; i < kNewcomerCount; ++i)
       steps_.push({bed.time() + duration * i / kNewcomerCount, i, 0});
   }
@@ -56,7 +59,7 @@ class Newcomers {
     if (steps_.empty() || steps_.top().at > bed_.time()) return false;
     Step step = steps_.top();
     steps_.pop();
-    const std::uint64_t client = kNewcomers + step.newcomer;
+    const std::uint64_t client = first_ + step.newcomer;
     if (step.number == 1) after_round_trip_ += bed_.is_recorded(client);
     if (step.number == kLast)
       kept_ += home_[step.newcomer] != kNoBackend && bed_.is_recorded(client);
@@ -78,7 +81,7 @@ class Newcomers {
       BackendNumber& home = home_[step.newcomer];
       if (step.number == 0) {
         home = FloodBed::went_to(*mbuf);
-        at_once_ += bed_.is_recorded(kNewcomers + step.newcomer);
+        at_once_ += bed_.is_recorded(first_ + step.newcomer);
       } else if (home != kNoBackend && FloodBed::went_to(*mbuf) != home) {
         home = kNoBackend;
         if (step.number == kLast) --kept_;
@@ -105,6 +108,7 @@ class Newcomers {
   }
 
   FloodBed& bed_;
+  std::uint64_t first_;
   std::priority_queue<Step> steps_{};
   std::vector<std::pair<rte_mbuf*, Step>> sent_{};
   std::vector<BackendNumber> home_;  // kNoBackend: not known yet, or it was moved
@@ -187,42 +191,42 @@ void calm(FloodBed& bed, Newcomers& newcomers) {
 }
 
 /// The packets of a flood whose i-th packet is about tuple `tuple(i)`.
-Flood flood_of(std::string name, const Template& shape,
-               std::function<std::uint64_t(std::uint64_t)> tuple) {
-  return {std::move(name), [packets = std::make_shared<Packets>(shape), tuple](std::uint64_t i) {
-            return packets->of(tuple(i));
-          }};
+std::function<rte_mbuf*(std::uint64_t)> packets_of(
+    const Template& shape, std::function<std::uint64_t(std::uint64_t)> tuple) {
+  return [packets = std::make_shared<Packets>(shape), tuple](std::uint64_t i) {
+    return packets->of(tuple(i));
+  };
 }
 
 std::vector<Flood> all_floods() {
   const auto strange = [](std::uint64_t i) { return kStrangers + i; };
+  const auto in_pairs = [](std::uint64_t i) { return kStrangers + i / 2; };
   const auto live = [order = Stride(kClients)](std::uint64_t) mutable { return order.next(); };
   const auto tcp = [](std::uint8_t flags) { return Template::tcp(Family::ipv4, flags); };
-  std::vector<Flood> floods{
-      flood_of("SYN", tcp(TcpHeader::kSyn), strange),
-      flood_of("UDP", Template::udp(Family::ipv4), strange),
-      flood_of("ACK", tcp(TcpHeader::kAck), strange),
-      flood_of("fragments", Template::fragment(), strange),
-      flood_of("ICMP errors about strangers", Template::icmp_error(), strange),
-      flood_of("ICMP errors about live flows", Template::icmp_error(), live),
-      flood_of("forged RST on live flows", tcp(TcpHeader::kRst), live),
-      flood_of("forged SYN on live flows", tcp(TcpHeader::kSyn), live),
+  const auto syn_or_ack = [syn = packets_of(tcp(TcpHeader::kSyn), in_pairs),
+                           ack = packets_of(tcp(TcpHeader::kAck), in_pairs)](std::uint64_t i) {
+    return i % 2 == 0 ? syn(i) : ack(i);
   };
-  const auto half = [](std::uint64_t i) { return kStrangers + i / 2; };
-  floods.insert(floods.begin() + 3,
-                {"SYN then ACK", [syn = flood_of("", tcp(TcpHeader::kSyn), half),
-                                  ack = flood_of("", tcp(TcpHeader::kAck), half)](std::uint64_t i) {
-                   return i % 2 == 0 ? syn.packet(i) : ack.packet(i);
-                 }});
-  return floods;
+  return {
+      {"SYN", packets_of(tcp(TcpHeader::kSyn), strange), true},
+      {"UDP", packets_of(Template::udp(Family::ipv4), strange), true},
+      {"ACK", packets_of(tcp(TcpHeader::kAck), strange), true},
+      {"SYN then ACK", syn_or_ack, true},
+      {"fragments", packets_of(Template::fragment(), strange)},
+      {"ICMP errors about strangers", packets_of(Template::icmp_error(), strange)},
+      {"ICMP errors about live flows", packets_of(Template::icmp_error(), live)},
+      {"forged RST on live flows", packets_of(tcp(TcpHeader::kRst), live)},
+      {"forged SYN on live flows", packets_of(tcp(TcpHeader::kSyn), live)},
+  };
 }
 
+/// `first_newcomer`: of clients that the bed has not seen.
 void measure(Report& report, FloodBed& bed, const Flood& flood, std::uint64_t packets,
-             unsigned mpps) {
+             unsigned mpps, std::uint64_t first_newcomer) {
   const double rate = mpps * 1e6;
   const Spread hit = Spread::of(time_hits(bed));
   const std::chrono::duration<double> duration{static_cast<double>(packets) / rate};
-  Newcomers newcomers(bed, std::chrono::duration_cast<Instant>(duration));
+  Newcomers newcomers(bed, first_newcomer, std::chrono::duration_cast<Instant>(duration));
   Result result = run_flood(bed, flood, packets, rate, newcomers);
   bed.bring_back();  // so that only those whose entry held stay
   result.moved += bed.count_moved();
@@ -253,14 +257,19 @@ void add_what_is_at_stake(Report& report, FloodBed& bed) {
 
 void run_floods(Report& report, const Options& options) {
   const std::uint64_t packets = kCapacity * (options.quick ? 2 : 20);
-  bool first = true;
+  std::unique_ptr<FloodBed> bed;
+  std::uint64_t newcomer = kFirstNewcomer;
   for (const Flood& flood : all_floods()) {
-    FloodBed bed(kCapacity, kClients);
-    if (std::exchange(first, false)) add_what_is_at_stake(report, bed);
-    measure(report, bed, flood, packets, 10);
-    if (options.quick) continue;
-    FloodBed slower(kCapacity, kClients);
-    measure(report, slower, flood, packets, 1);
+    for (const unsigned mpps : {10U, 1U}) {
+      if (options.quick && mpps == 1) continue;
+      if (!bed) {
+        bed = std::make_unique<FloodBed>(kCapacity, kClients);
+        if (newcomer == kFirstNewcomer) add_what_is_at_stake(report, *bed);
+      }
+      measure(report, *bed, flood, packets, mpps, newcomer);
+      newcomer += kNewcomerCount;
+      if (flood.fills_table) bed.reset();
+    }
   }
 }
 
