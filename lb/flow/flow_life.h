@@ -159,6 +159,19 @@ enum class FlowRank : std::uint8_t { expired, embryonic, stale, closing, establi
   return {.next = {FlowState::established, life.proven}};
 }
 
+/// A packet that neither begins nor ends a flow: event_of() would say payload, bare or datagram.
+[[nodiscard]] constexpr bool only_continues(PacketKind kind, std::uint8_t tcp_flags) {
+  constexpr std::uint8_t kOthers = TcpHeader::kSyn | TcpHeader::kFin | TcpHeader::kRst;
+  return kind != PacketKind::icmp_error && (tcp_flags & kOthers) == 0;
+}
+
+/// Such a packet leaves the life of a flow whose backend keeps it as it is; only the time of its
+/// last packet is new. What live() says of nearly every packet of a stream, found out sooner.
+[[nodiscard]] constexpr bool stays_established(FlowLife life, FlowTime now, FlowTime idle) {
+  return life.state == FlowState::established &&
+         (life.proven >= FlowLife::kProven || !further_period(now, idle));
+}
+
 /// How long an entry lives without a packet. A UDP flow has one lifetime: its second packet may
 /// come late, and its first is no half-open handshake.
 [[nodiscard]] constexpr FlowTime lifetime(FlowState state, const Service& service) {

@@ -71,41 +71,67 @@ class FlowTable {
   enum class Place : std::uint64_t {};
   static constexpr Place kNowhere{~std::uint64_t{0}};
 
+  /// Where a flow may lie: indices of buckets.
+  struct Buckets {
+    std::uint32_t first;
+    std::uint32_t second;
+  };
+
   /// What another worker may know of an entry.
   struct Sighting {
     BackendNumber backend = kNoBackend;
     FlowLife life{};
   };
 
-  /// Room for `capacity` entries, rounded up to whole buckets, at least 1. `counts` must outlive
-  /// the table. Throws std::runtime_error when there is no memory for it.
+  /// More than any machine has memory for; bucket numbers fit into 32 bits.
+  static constexpr std::uint64_t kMaxCapacity = std::uint64_t{1} << 33;
+
+  /// Room for `capacity` entries, at most kMaxCapacity, rounded up to whole buckets, at least 1.
+  /// `counts` must outlive the table. Throws std::runtime_error when there is no memory for it.
   FlowTable(std::uint64_t capacity, int numa_node, FlowCounts& counts);
   FlowTable(const FlowTable&) = delete;
   FlowTable& operator=(const FlowTable&) = delete;
 
   // --- Owner only ---------------------------------------------------------------------------
 
+  /// The flow's two buckets.
+  [[nodiscard]] Buckets buckets_of(const FlowHash& hash) const {
+    const std::uint64_t first = scale(flow_bucket_bits(hash) << 20);
+    return {static_cast<std::uint32_t>(first),
+            static_cast<std::uint32_t>(other_bucket(first, flow_tag(hash)))};
+  }
   /// Brings both buckets into the cache. Call it some packets ahead of find().
-  void prefetch(const FlowHash& hash) const {
+  void prefetch(const Buckets& buckets) const {
     // Not __builtin_prefetch: g++ 12 takes a function that does nothing else for one without
     // effect, and leaves out its calls.
-    const Buckets buckets = buckets_of(hash);
     rte_prefetch0(word_of(buckets.first, 0));
     rte_prefetch0(word_of(buckets.second, 0));
   }
+  void prefetch(const FlowHash& hash) const { prefetch(buckets_of(hash)); }
   /// The flow's entry, expired or not, or kNowhere.
-  [[nodiscard]] Place find(const FlowHash& hash) const {
-    const Buckets buckets = buckets_of(hash);
+  [[nodiscard]] Place find(const FlowHash& hash) const { return find(buckets_of(hash), hash); }
+  /// The same for who has its buckets already.
+  [[nodiscard]] Place find(const Buckets& buckets, const FlowHash& hash) const {
+    // All eight are compared without a branch: which of them it is can not be predicted.
+    Place place = place_of(buckets.first, 0);
+    for (unsigned way = 1; way < kWays; ++way) place = select(place, buckets.first, way, hash);
+    for (unsigned way = 0; way < kWays; ++way) place = select(place, buckets.second, way, hash);
     const std::uint64_t tag = flow_tag(hash);
-    if (const unsigned ways = ways_with(buckets.first, tag); ways != 0)
-      return place_of(buckets.first, static_cast<unsigned>(std::countr_zero(ways)));
-    if (const unsigned ways = ways_with(buckets.second, tag); ways != 0)
-      return place_of(buckets.second, static_cast<unsigned>(std::countr_zero(ways)));
-    return kNowhere;
+    if (FlowEntry{.word0 = relaxed(words_of(place))}.is_flow(tag)) [[likely]]
+      return place;
+    // A free place looks like a flow whose tag is 0.
+    return tag == 0 ? find_zero(buckets) : kNowhere;
   }
   [[nodiscard]] FlowEntry at(Place place) const {
     std::uint64_t* const words = words_of(place);
     return {.word0 = relaxed(words), .word1 = relaxed(words + 1)};
+  }
+  /// Nothing about the flow at `place` changes but the time of its last packet.
+  void touch(Place place, const FlowEntry& entry, FlowTime now) {
+    FlowEntry seen = entry;
+    seen.set_last_seen(now);
+    if (seen.word1 != entry.word1)
+      Word(words_of(place)[1]).store(seen.word1, std::memory_order_relaxed);
   }
   /// Replaces the entry at `place`, which is `before`, by `after`: same flow, so the same tag.
   void update(Place place, const FlowEntry& before, const FlowEntry& after) {
@@ -151,11 +177,6 @@ class FlowTable {
   using Word = std::atomic_ref<std::uint64_t>;
   static_assert(Word::is_always_lock_free);
 
-  struct Buckets {
-    std::uint64_t first;
-    std::uint64_t second;
-  };
-
   /// The one that was idle longest of those considered.
   struct Weakest {
     Place place = kNowhere;
@@ -173,10 +194,6 @@ class FlowTable {
     unsigned count = 0;
   };
 
-  [[nodiscard]] Buckets buckets_of(const FlowHash& hash) const {
-    const std::uint64_t first = scale(flow_bucket_bits(hash) << 20);
-    return {first, other_bucket(first, flow_tag(hash))};
-  }
   /// A 64-bit number, taken as a fraction, times the number of buckets.
   [[nodiscard]] std::uint64_t scale(std::uint64_t fraction) const {
     __extension__ using Wide = unsigned __int128;
@@ -207,18 +224,21 @@ class FlowTable {
   [[nodiscard]] static std::uint64_t relaxed(std::uint64_t* word) {
     return Word(*word).load(std::memory_order_relaxed);
   }
-  [[nodiscard]] unsigned match(std::uint64_t* bucket, unsigned way, std::uint64_t tag) const {
-    return unsigned{FlowEntry{.word0 = relaxed(bucket + 2 * way)}.is_flow(tag)} << way;
+  /// A way of `bucket` if it has the flow's tag, else `place`.
+  [[nodiscard]] Place select(Place place, std::uint64_t bucket, unsigned way,
+                             const FlowHash& hash) const {
+    constexpr std::uint64_t kTagMask = ~std::uint64_t{0} << FlowEntry::kTagShift;
+    return ((relaxed(word_of(bucket, way)) ^ hash.high64) & kTagMask) == 0 ? place_of(bucket, way)
+                                                                           : place;
   }
-  /// A bit for each way of `bucket` that holds `tag`. All four are compared before the caller
-  /// branches: which of them it is can not be predicted.
-  [[nodiscard]] unsigned ways_with(std::uint64_t bucket, std::uint64_t tag) const {
-    static_assert(kWays == 4);
-    std::uint64_t* const words = word_of(bucket, 0);
-    return match(words, 0, tag) | match(words, 1, tag) | match(words, 2, tag) |
-           match(words, 3, tag);
+  /// find() for tag 0.
+  [[nodiscard]] Place find_zero(const Buckets& buckets) const {
+    for (const std::uint64_t bucket : {buckets.first, buckets.second})
+      for (unsigned way = 0; way < kWays; ++way)
+        if (FlowEntry{.word0 = relaxed(word_of(bucket, way))}.is_flow(0))
+          return place_of(bucket, way);
+    return kNowhere;
   }
-
   /// update() for more than a new last seen.
   void replace(Place place, const FlowEntry& before, const FlowEntry& after);
   void store(Place place, const FlowEntry& entry);

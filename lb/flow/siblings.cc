@@ -14,8 +14,6 @@ void Siblings::connect(const std::vector<Siblings*>& all) {
 }
 
 std::optional<Siblings::Found> Siblings::find(const FlowHash& hash) const {
-  // The tables are far away, and most often none knows the flow: fetch all before looking.
-  for (const Peer& peer : peers_) peer.sibling->own_.prefetch(hash);
   for (unsigned i = 0; i < peers_.size(); ++i)
     if (const auto flow = peers_[i].sibling->own_.peek(hash))
       return Found{.flow = *flow, .owner = i};

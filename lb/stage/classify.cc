@@ -22,7 +22,6 @@ void classify(Burst& burst, const Snapshot& now, TokenBucket& icmp_relay, Instan
       return;
     }
     burst.service[lane] = match.service;
-    burst.hash[lane] = hash_flow(packet.key, now.seed);
   });
 }
 

@@ -2,6 +2,7 @@
 #include <rte_mbuf.h>
 
 #include "lb/stage/stages.h"
+#include "lib/net/parse_plain.h"
 
 namespace holdfast {
 
@@ -24,9 +25,12 @@ bool checksum_flagged_bad(const rte_mbuf& mbuf) {
   return (mbuf.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD;
 }
 
+std::span<const std::uint8_t> bytes_of(const rte_mbuf& mbuf) {
+  return {rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len};
+}
+
 Verdict parse_one(const rte_mbuf& mbuf, ParsedPacket& packet, const Snapshot& now) {
-  const std::span frame(rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len);
-  auto [verdict, vip_known] = parse_packet(frame, packet);
+  auto [verdict, vip_known] = parse_packet(bytes_of(mbuf), packet);
   if (verdict == Verdict::kernel()) return verdict;
   // A packet in several buffers was parsed as if it ended with the first: what was found out about
   // its end may be wrong, its destination is not.
@@ -42,13 +46,24 @@ Verdict parse_one(const rte_mbuf& mbuf, ParsedPacket& packet, const Snapshot& no
   return verdict;
 }
 
+/// A whole frame in one buffer, of which the NIC has nothing to say.
+bool is_ordinary(const rte_mbuf& mbuf) {
+  constexpr std::uint64_t kRemarks =
+      RTE_MBUF_F_RX_QINQ_STRIPPED | RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_IP_CKSUM_BAD;
+  return mbuf.nb_segs == 1 && (mbuf.ol_flags & kRemarks) == 0;
+}
+
 }  // namespace
 
 void parse(Burst& burst, const Snapshot& now) noexcept {
   for (Burst::Lane lane = 0; lane < burst.size; ++lane) {
     if (lane + kPrefetchAhead < burst.size)
       __builtin_prefetch(rte_pktmbuf_mtod(burst.mbuf[lane + kPrefetchAhead], const void*));
-    burst.verdict[lane] = parse_one(*burst.mbuf[lane], burst.packet[lane], now);
+    const rte_mbuf& mbuf = *burst.mbuf[lane];
+    if (is_ordinary(mbuf) && parse_plain(bytes_of(mbuf), burst.packet[lane])) [[likely]]
+      burst.verdict[lane] = {};
+    else
+      burst.verdict[lane] = parse_one(mbuf, burst.packet[lane], now);
   }
 }
 

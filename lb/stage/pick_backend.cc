@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which backend takes the packet: the flow table if it knows the flow (and the flow may stay), else
 // another worker's table, else Maglev.
+#include <array>
 #include <optional>
 
 #include "lb/flow/flow_context.h"
 #include "lb/flow/placement.h"
 #include "lb/stage/stages.h"
+#include "lib/flow/flow_hash.h"
 
 namespace holdfast {
 namespace {
@@ -66,17 +68,6 @@ struct Question {
   return entry.backend();
 }
 
-/// Looks in the other workers' tables, within the budget.
-[[nodiscard]] std::optional<Siblings::Found> ask_siblings(const Question& q) {
-  FlowContext& flows = q.flows;
-  if (!flows.siblings.any()) return std::nullopt;
-  if (!flows.sibling_lookups.take(flows.clock)) {
-    flows.events.sibling_refused.add();
-    return std::nullopt;
-  }
-  return flows.siblings.find(q.flow.hash);
-}
-
 /// A flow that lives in another worker's table: goes where it went, and moves here if there is
 /// room. kNoBackend: its backend does not keep it.
 [[nodiscard]] BackendNumber adopt(const Question& q, const Siblings::Found& found) {
@@ -100,11 +91,13 @@ struct Question {
   return backend;
 }
 
-[[nodiscard]] BackendNumber meet_nothing(const Question& q) {
+/// The worker's own table does not know the flow. `elsewhere`: nor do others, or they were not
+/// asked, if it is nothing.
+[[nodiscard]] BackendNumber meet_nothing(const Question& q,
+                                         const std::optional<Siblings::Found>& elsewhere) {
   FlowContext& flows = q.flows;
-  if (may_be_elsewhere(q.event))
-    if (const auto found = ask_siblings(q))
-      if (const BackendNumber backend = adopt(q, *found); backend != kNoBackend) return backend;
+  if (elsewhere)
+    if (const BackendNumber backend = adopt(q, *elsewhere); backend != kNoBackend) return backend;
 
   const bool begins = begins_flow(q.event);
   const BackendNumber backend = q.flow.pick_for_unknown(q.event);
@@ -118,55 +111,147 @@ struct Question {
   return backend;
 }
 
-[[nodiscard]] bool has_expired(const Question& q, const FlowEntry& entry) {
-  return is_expired(entry.life().state, entry.idle(q.flows.now), q.flow.service);
-}
-
 /// An ICMP error goes where the flow that it is about goes. Anyone can send one, so it records
 /// nothing, keeps nothing alive and ends nothing: an expired entry is left to the sweep.
-[[nodiscard]] BackendNumber follow_flow(const Question& q) {
+[[nodiscard]] BackendNumber follow_flow(const Question& q, FlowTable::Place place,
+                                        const std::optional<Siblings::Found>& elsewhere) {
   const auto keeps = [&](BackendNumber backend) {
     return standing_of(q.flow.snapshot.backend(backend), q.flow.service) != Standing::gone;
   };
-  FlowTable& table = q.flows.table;
-  const auto place = table.find(q.flow.hash);
-  if (place != FlowTable::kNowhere && !has_expired(q, table.at(place))) {
-    const BackendNumber backend = table.at(place).backend();
+  if (place != FlowTable::kNowhere) {
+    const BackendNumber backend = q.flows.table.at(place).backend();
     return keeps(backend) ? backend : q.flow.effective_owner();
   }
-  if (const auto found = ask_siblings(q); found && keeps(found->flow.backend))
-    return found->flow.backend;
+  if (elsewhere && keeps(elsewhere->flow.backend)) return elsewhere->flow.backend;
   return q.flow.pick_mid_flow();
 }
 
-[[nodiscard]] BackendNumber place_packet(const Question& q) {
-  FlowTable& table = q.flows.table;
-  const auto place = table.find(q.flow.hash);
-  if (place == FlowTable::kNowhere) return meet_nothing(q);
-  const FlowEntry entry = table.at(place);
-  if (has_expired(q, entry)) {
-    table.expire(place);  // the sweep has not come by yet
-    return meet_nothing(q);
+/// The stage at work on one burst. Three times over it: the first fetches, the second decides about
+/// what the own table can decide, the third about what others may know.
+class PickBackend {
+ public:
+  PickBackend(Burst& burst, const Snapshot& now, FlowContext& flows)
+      : burst_(burst), now_(now), flows_(flows) {}
+
+  void run() {
+    burst_.for_undecided([this](Burst::Lane lane) { fetch(lane); });
+    burst_.for_undecided([this](Burst::Lane lane) {
+      if (!carry_on(lane)) decide(lane);
+    });
+    for (unsigned i = 0; i < asking_count_; ++i) decide_with_siblings(asking_[i]);
+    flows_.events.hits.add(hits_);
   }
-  return meet_entry(q, place, entry);
-}
+
+ private:
+  void fetch(Burst::Lane lane) {
+    burst_.hash[lane] = hash_flow_inline(burst_.packet[lane].key, now_.seed);
+    buckets_[lane] = flows_.table.buckets_of(burst_.hash[lane]);
+    flows_.table.prefetch(buckets_[lane]);
+  }
+
+  /// The short way, for nearly every packet of a stream: its flow is known, and goes on as it did.
+  /// False: nothing is done, and decide() has to.
+  [[nodiscard]] bool carry_on(Burst::Lane lane) {
+    const ParsedPacket& packet = burst_.packet[lane];
+    const ServiceNumber number = burst_.service[lane];
+    const auto place = flows_.table.find(buckets_[lane], burst_.hash[lane]);
+    if (place == FlowTable::kNowhere) return false;
+    const FlowEntry entry = flows_.table.at(place);
+    const Service& service = *now_.service(number);
+    const Backend* const backend = now_.backend(entry.backend());
+    const FlowTime idle = entry.idle(flows_.now);
+    const bool goes_on = only_continues(packet.kind, packet.tcp_flags) &&
+                         entry.service() == number &&
+                         stays_established(entry.life(), flows_.now, idle) &&
+                         !is_expired(FlowState::established, idle, service) && backend != nullptr &&
+                         standing_of(backend, service) == Standing::eligible;
+    if (!goes_on) return false;
+    flows_.table.touch(place, entry, flows_.now);
+    burst_.backend[lane] = entry.backend();
+    ++hits_;
+    return true;
+  }
+
+  void decide(Burst::Lane lane) {
+    const Question q = question(lane);
+    const auto place = own_entry(q, lane);
+    if (place == FlowTable::kNowhere && may_ask_siblings(q, lane)) {
+      flows_.siblings.prefetch(q.flow.hash);
+      asking_[asking_count_++] = lane;
+      return;
+    }
+    settle(q, lane, place, std::nullopt);
+  }
+
+  /// What was fetched by decide() is in the cache by now. The own table is asked again: an earlier
+  /// packet of the same flow may have brought it.
+  void decide_with_siblings(Burst::Lane lane) {
+    const Question q = question(lane);
+    const auto place = own_entry(q, lane);
+    if (place != FlowTable::kNowhere)
+      settle(q, lane, place, std::nullopt);
+    else
+      settle(q, lane, place, flows_.siblings.find(q.flow.hash));
+  }
+
+  void settle(const Question& q, Burst::Lane lane, FlowTable::Place place,
+              const std::optional<Siblings::Found>& elsewhere) {
+    if (is_about_flow(lane))
+      burst_.backend[lane] = follow_flow(q, place, elsewhere);
+    else if (place == FlowTable::kNowhere)
+      burst_.backend[lane] = meet_nothing(q, elsewhere);
+    else
+      burst_.backend[lane] = meet_entry(q, place, flows_.table.at(place));
+    if (burst_.backend[lane] == kNoBackend) burst_.drop(lane, DropReason::no_backend);
+  }
+
+  /// The flow's entry in the worker's own table, if its time is not over.
+  [[nodiscard]] FlowTable::Place own_entry(const Question& q, Burst::Lane lane) {
+    const auto place = flows_.table.find(buckets_[lane], q.flow.hash);
+    if (place == FlowTable::kNowhere) return place;
+    const FlowEntry entry = flows_.table.at(place);
+    if (!is_expired(entry.life().state, entry.idle(flows_.now), q.flow.service)) return place;
+    // The sweep has not come by yet.
+    if (!is_about_flow(lane)) flows_.table.expire(place);
+    return FlowTable::kNowhere;
+  }
+
+  /// Another worker may know the flow, and the budget allows to look.
+  [[nodiscard]] bool may_ask_siblings(const Question& q, Burst::Lane lane) {
+    if (!flows_.siblings.any()) return false;
+    if (!is_about_flow(lane) && !may_be_elsewhere(q.event)) return false;
+    if (flows_.sibling_lookups.take(flows_.clock)) return true;
+    flows_.events.sibling_refused.add();
+    return false;
+  }
+
+  [[nodiscard]] bool is_about_flow(Burst::Lane lane) const {
+    return burst_.packet[lane].kind == PacketKind::icmp_error;
+  }
+
+  [[nodiscard]] Question question(Burst::Lane lane) {
+    const ParsedPacket& packet = burst_.packet[lane];
+    const ServiceNumber number = burst_.service[lane];
+    return {.flow = {now_, *now_.service(number), burst_.hash[lane]},
+            .number = number,
+            .event = event_of(packet.kind, packet.tcp_flags, packet.has_payload),
+            .flows = flows_};
+  }
+
+  Burst& burst_;
+  const Snapshot& now_;
+  FlowContext& flows_;
+  std::array<FlowTable::Buckets, Burst::kCapacity> buckets_;  // fetch
+  std::array<Burst::Lane, Burst::kCapacity> asking_;  // decide: who waits for the third pass
+  unsigned asking_count_ = 0;
+  unsigned hits_ = 0;
+};
 
 }  // namespace
 
 void pick_backend(Burst& burst, const Snapshot& now, FlowContext& flows, Instant time) noexcept {
   flows.set_now(time);
-  burst.for_undecided([&](Burst::Lane lane) { flows.table.prefetch(burst.hash[lane]); });
-  burst.for_undecided([&](Burst::Lane lane) {
-    const ParsedPacket& packet = burst.packet[lane];
-    const ServiceNumber number = burst.service[lane];
-    const bool about_flow = packet.kind == PacketKind::icmp_error;
-    const Question question{.flow = {now, *now.service(number), burst.hash[lane]},
-                            .number = number,
-                            .event = event_of(packet.kind, packet.tcp_flags, packet.has_payload),
-                            .flows = flows};
-    burst.backend[lane] = about_flow ? follow_flow(question) : place_packet(question);
-    if (burst.backend[lane] == kNoBackend) burst.drop(lane, DropReason::no_backend);
-  });
+  PickBackend(burst, now, flows).run();
 }
 
 }  // namespace holdfast

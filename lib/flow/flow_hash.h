@@ -22,4 +22,10 @@ template <std::size_t kSize>
   return {.low64 = hash.low64, .high64 = hash.high64};
 }
 
+[[nodiscard]] inline FlowHash hash_flow_inline(const FlowKey& key, HashSeed seed) {
+  const std::uint8_t* const bytes = key.bytes().data();
+  return key.is_v4() ? hash_key_bytes<FlowKey::kV4Size>(bytes, seed)
+                     : hash_key_bytes<FlowKey::kV6Size>(bytes, seed);
+}
+
 }  // namespace holdfast

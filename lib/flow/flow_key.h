@@ -46,7 +46,18 @@ class FlowKey {
       : FlowKey(source.family(), source.bytes().data(), destination.bytes().data(), source_port,
                 destination_port, protocol) {}
 
+  /// The same from a packet in which all of it lies together: source address, destination address,
+  /// source port, destination port. Written in pieces of the size in which the hash reads them.
+  template <Family kFamily>
+  void set_contiguous(const std::uint8_t* at, IpProtocol protocol) {
+    constexpr std::size_t kBytes = kFamily == Family::ipv4 ? 12 : 36;
+    std::memcpy(bytes_.data(), at, kBytes);
+    bytes_[kBytes] = static_cast<std::uint8_t>(protocol);
+    size_ = kBytes + 1;
+  }
+
   [[nodiscard]] std::span<const std::uint8_t> bytes() const { return {bytes_.data(), size_}; }
+  [[nodiscard]] bool is_v4() const { return size_ == kV4Size; }
 
  private:
   std::array<std::uint8_t, kV6Size> bytes_{};

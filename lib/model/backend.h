@@ -75,7 +75,8 @@ struct NextHop {
   friend bool operator==(const NextHop&, const NextHop&) = default;
 };
 
-struct Backend {
+/// One cache line, so that a packet touches no more than that of it.
+struct alignas(64) Backend {
   IpAddress address{};        // outer destination; the backend's identity
   IpAddress tunnel_source{};  // outer source, of the same family
   PoolNumber pool{};
@@ -90,5 +91,6 @@ struct Backend {
 
   [[nodiscard]] bool eligible() const { return present && state == BackendState::eligible; }
 };
+static_assert(sizeof(Backend) == 64);
 
 }  // namespace holdfast

@@ -56,6 +56,7 @@ ServiceTable::ServiceTable(std::span<const IpAddress> vips, std::span<const Serv
     for (Interval& interval : intervals)
       if (ports.contains(interval.first)) interval.service = service;
   };
+  add_exact(rules);
   for (const ServiceRule& rule : widest_first(rules)) {
     auto* vip = const_cast<Vip*>(find(rule.vip));
     if (rule.protocol == IpProtocol::tcp) paint(vip->tcp, rule.ports, rule.service);
@@ -72,8 +73,23 @@ const ServiceTable::Vip* ServiceTable::find(const IpAddress& address) const {
   }
 }
 
-ServiceTable::Match ServiceTable::lookup(const IpAddress& destination, IpProtocol protocol,
-                                         Be16 port) const {
+void ServiceTable::add_exact(std::span<const ServiceRule> rules) {
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(
+      rules, [](const ServiceRule& rule) { return rule.ports.first == rule.ports.last; }));
+  exact_.assign(std::bit_ceil(count * 2 + 1), {});
+  exact_mask_ = exact_.size() - 1;
+  for (const ServiceRule& rule : rules) {
+    if (rule.ports.first != rule.ports.last) continue;
+    ExactRule exact = exact_rule(rule.vip, rule.protocol, Be16::from_host(rule.ports.first));
+    exact.service = rule.service;
+    std::size_t i = place_of(exact);
+    while (exact_[i].service != kNoService) i = (i + 1) & exact_mask_;
+    exact_[i] = exact;
+  }
+}
+
+ServiceTable::Match ServiceTable::lookup_interval(const IpAddress& destination, IpProtocol protocol,
+                                                  Be16 port) const {
   const Vip* vip = find(destination);
   if (vip == nullptr) return {};
   const auto& intervals = protocol == IpProtocol::tcp ? vip->tcp : vip->udp;

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which service takes a packet: (VIP, protocol, destination port) -> ServiceNumber, exact port over
 // range over any, whatever the order of the rules. Built once, then const: any number of readers.
+//
+// Exact ports, which no other rule can overrule, are in one hash table: nearly every packet is
+// answered by one cache line of it. All else is asked of the VIP's own intervals.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,7 +50,14 @@ class ServiceTable {
   /// Requires: no two exact rules and no two ranges of one (VIP, protocol) overlap (config checks).
   ServiceTable(std::span<const IpAddress> vips, std::span<const ServiceRule> rules);
 
-  [[nodiscard]] Match lookup(const IpAddress& destination, IpProtocol protocol, Be16 port) const;
+  [[nodiscard]] Match lookup(const IpAddress& destination, IpProtocol protocol, Be16 port) const {
+    const ExactRule wanted = exact_rule(destination, protocol, port);
+    for (std::size_t i = place_of(wanted);; i = (i + 1) & exact_mask_) {
+      const ExactRule& rule = exact_[i];
+      if (rule.is_for(wanted)) return {.is_vip = true, .service = rule.service};
+      if (rule.service == kNoService) return lookup_interval(destination, protocol, port);
+    }
+  }
   [[nodiscard]] bool is_vip(const IpAddress& address) const { return find(address) != nullptr; }
 
  private:
@@ -61,8 +73,42 @@ class ServiceTable {
     std::vector<Interval> udp;
   };
 
-  [[nodiscard]] const Vip* find(const IpAddress& address) const;
+  /// What a packet is compared with. 32 bytes, so that none lies across two cache lines.
+  struct alignas(32) ExactRule {
+    std::uint64_t high = 0;  // the address's 16 bytes
+    std::uint64_t low = 0;
+    std::uint32_t rest = 0;              // family, protocol, port
+    ServiceNumber service = kNoService;  // kNoService: the place is free
 
+    [[nodiscard]] bool is_for(const ExactRule& wanted) const {
+      return high == wanted.high && low == wanted.low && rest == wanted.rest;
+    }
+  };
+  /// Without its service. `rest` is never 0, as it is in a free place.
+  [[nodiscard]] static ExactRule exact_rule(const IpAddress& address, IpProtocol protocol,
+                                            Be16 port) {
+    ExactRule rule;
+    std::memcpy(&rule.high, address.bytes().data(), 8);
+    std::memcpy(&rule.low, address.bytes().data() + 8, 8);
+    rule.rest = std::uint32_t{port.raw()} << 16 | static_cast<std::uint32_t>(protocol) << 8 |
+                static_cast<std::uint32_t>(address.family());
+    return rule;
+  }
+  /// Only the operator's own rules are in the table, so this need not withstand an attacker.
+  [[nodiscard]] std::size_t place_of(const ExactRule& rule) const {
+    const std::uint64_t mixed =
+        rule.high ^ std::rotl(rule.low, 31) ^ std::uint64_t{rule.rest} * 0xff51afd7ed558ccdu;
+    return static_cast<std::size_t>(mixed * 0x9e3779b97f4a7c15u >> 32) & exact_mask_;
+  }
+
+  [[nodiscard]] const Vip* find(const IpAddress& address) const;
+  [[nodiscard]] Match lookup_interval(const IpAddress& destination, IpProtocol protocol,
+                                      Be16 port) const;
+  void add_exact(std::span<const ServiceRule> rules);
+
+  // Open addressing, linear probing, a power of two, at most half full.
+  std::vector<ExactRule> exact_{1};
+  std::size_t exact_mask_ = 0;
   std::vector<Vip> slots_;  // open addressing, linear probing, power of two, at most half full
   std::size_t mask_ = 0;
 };

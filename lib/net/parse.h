@@ -20,7 +20,7 @@ enum class PacketKind : std::uint8_t {
 
 /// What later stages need, so that no header is looked at twice. Offsets are bytes from the start
 /// of the frame.
-struct ParsedPacket {
+struct alignas(8) ParsedPacket {
   PacketKind kind = PacketKind::tcp;
   Family family = Family::ipv4;
   std::uint8_t tcp_flags = 0;      // TcpHeader::k...; of the packet itself, 0 for other kinds

@@ -56,6 +56,26 @@ TEST_CASE("a packet is the kind of event that its strongest flag says") {
   CHECK(event_of(PacketKind::udp, kSyn, true) == E::datagram);
 }
 
+TEST_CASE("the short way for flows that go on never decides otherwise than the whole table") {
+  for (const PacketKind kind : {PacketKind::tcp, PacketKind::udp}) {
+    for (unsigned flags = 0; flags < 256; ++flags) {
+      for (const bool payload : {false, true}) {
+        const auto tcp_flags = static_cast<std::uint8_t>(kind == PacketKind::udp ? 0 : flags);
+        if (!only_continues(kind, tcp_flags)) continue;
+        const FlowEvent event = event_of(kind, tcp_flags, payload);
+        CHECK((event == E::payload || event == E::bare || event == E::datagram));
+        for (const S state : kStates)
+          for (const std::uint8_t proven : {std::uint8_t{0}, std::uint8_t{1}, FlowLife::kProven})
+            for (const FlowTime idle : {FlowTime{0}, FlowTime{39}, FlowTime{40}, FlowTime{41}}) {
+              const FlowLife life{state, proven};
+              if (!stays_established(life, kNow, idle)) continue;
+              CHECK(live(life, event, Standing::eligible, kNow, idle) == LifeStep{.next = life});
+            }
+      }
+    }
+  }
+}
+
 TEST_CASE("what a packet makes of an entry whose backend keeps it") {
   struct Row {
     FlowState state;
