@@ -74,12 +74,14 @@ class OurTable {
   void find(const std::array<std::array<std::uint8_t, kSize>, kBatch>& keys,
             std::array<BackendNumber, kBatch>& backends) const {
     std::array<FlowHash, kBatch> hashes;
+    std::array<FlowTable::Buckets, kBatch> buckets;
     for (unsigned i = 0; i < kBatch; ++i) {
       hashes[i] = hash_key_bytes<kSize>(keys[i].data(), kSeed);
-      flows_.table.prefetch(hashes[i]);
+      buckets[i] = flows_.table.buckets_of(hashes[i]);
+      flows_.table.prefetch(buckets[i]);
     }
     for (unsigned i = 0; i < kBatch; ++i) {
-      const FlowTable::Place place = flows_.table.find(hashes[i]);
+      const FlowTable::Place place = flows_.table.find(buckets[i], hashes[i]);
       backends[i] = place == FlowTable::kNowhere ? kNoBackend : flows_.table.at(place).backend();
     }
   }
