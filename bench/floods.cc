@@ -193,7 +193,7 @@ void calm(FloodBed& bed, Newcomers& newcomers) {
 /// The packets of a flood whose i-th packet is about tuple `tuple(i)`.
 std::function<rte_mbuf*(std::uint64_t)> packets_of(
     const Template& shape, std::function<std::uint64_t(std::uint64_t)> tuple) {
-  return [packets = std::make_shared<Packets>(shape), tuple](std::uint64_t i) {
+  return [packets = std::make_shared<Packets>(shape), tuple = std::move(tuple)](std::uint64_t i) {
     return packets->of(tuple(i));
   };
 }

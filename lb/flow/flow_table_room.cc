@@ -91,21 +91,24 @@ FlowTable::Place FlowTable::look_through(std::uint64_t bucket, const Snapshot& s
     const Place place = place_of(bucket, way);
     const FlowEntry entry = at(place);
     if (entry.is_free()) return place;
-    if (Counter* const its = death_of(entry, snapshot, now); its != nullptr) {
+    const Service* const service = snapshot.service(entry.service());
+    if (service == nullptr || snapshot.backend(entry.backend()) == nullptr) {
       dead = place;
-      why = its;
+      why = &events_.gone;
       continue;
     }
-    // Alive, so its service is there.
     const FlowTime idle = entry.idle(now);
-    switch (rank_of(entry.life(), idle, *snapshot.service(entry.service()))) {
+    switch (rank_of(entry.life(), idle, *service)) {
+      case FlowRank::expired:
+        dead = place;
+        why = &events_.expired;
+        break;
       case FlowRank::embryonic:
         embryonic.consider(place, idle);
         break;
       case FlowRank::stale:
         stale.consider(place, idle);
         break;
-      case FlowRank::expired:
       case FlowRank::closing:
       case FlowRank::established:
       case FlowRank::proven:
