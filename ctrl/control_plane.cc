@@ -266,6 +266,22 @@ void ControlPlane::run_aside(std::function<void()> work, Loop::Callback done) {
   });
 }
 
+void ControlPlane::run_slice_aside(std::function<void()> work, Loop::Callback done) {
+  slices_.push_back({std::move(work), std::move(done)});
+  if (!slice_runs_) run_next_slice();
+}
+
+void ControlPlane::run_next_slice() {
+  slice_runs_ = !slices_.empty();
+  if (!slice_runs_) return;
+  Slice slice = std::move(slices_.front());
+  slices_.pop_front();
+  run_aside(std::move(slice.work), [this, done = std::move(slice.done)] {
+    run_next_slice();
+    done();
+  });
+}
+
 void ControlPlane::make_aside(std::function<std::string()> make,
                               std::function<void(std::string)> take) {
   const auto text = std::make_shared<std::string>();

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -103,6 +104,9 @@ class ControlPlane {
   /// `done` in the control thread. `work` must not throw, nor look at what the loop changes
   /// meanwhile, nor be the last to hold what must end in the control thread.
   void run_aside(std::function<void()> work, Loop::Callback done);
+  /// The same for one slice of work that comes in very many: whoever asks for the next one in
+  /// `done` takes turns with the others that do, and only one slice at a time is before other work.
+  void run_slice_aside(std::function<void()> work, Loop::Callback done);
   /// Has `make` run in the helper thread, for a text that would hold the loop for too long, and
   /// then `take` with that text in the control thread. `make` must not throw, nor look at what the
   /// loop changes meanwhile.
@@ -126,6 +130,7 @@ class ControlPlane {
   void changed();
   void build();
   void publish(Reconciled built);
+  void run_next_slice();
   void on_check(const MembershipKey& key, const CheckOutcome& outcome);
   void sample_stats();
   void look_at_data_plane();
@@ -151,6 +156,13 @@ class ControlPlane {
   std::string data_plane_trouble_ = "the workers have not begun";  // empty: ready
   std::set<IpAddress> wanted_before_{};                            // VIPs, since the start
   StopOrder stop_order_;
+
+  struct Slice {
+    std::function<void()> work;
+    Loop::Callback done;
+  };
+  std::deque<Slice> slices_{};  // for the helper thread, which has one at most
+  bool slice_runs_ = false;
 
   Loop::TimerId build_timer_ = 0;                   // a build is due: something changed
   Loop::TimerId deadline_timer_ = 0;                // reconcile's own next deadline

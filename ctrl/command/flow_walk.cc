@@ -9,7 +9,7 @@
 namespace holdfast {
 namespace {
 
-/// A MiB of entries: about a millisecond, for which a snapshot may have to wait.
+/// A MiB of entries: one or two milliseconds, for which a snapshot may have to wait.
 constexpr std::uint64_t kSlice = 64 * 1024;
 
 class Walk : public std::enable_shared_from_this<Walk> {
@@ -21,7 +21,8 @@ class Walk : public std::enable_shared_from_this<Walk> {
     if (reply_->gone()) return;
     if (enough_ || !next_) return walk_.done(next_);
     // The helper thread holds no share in this object, which must end in the control thread.
-    control_.run_aside([this] { read_slice(); }, [self = shared_from_this()] { self->go_on(); });
+    control_.run_slice_aside([this] { read_slice(); },
+                             [self = shared_from_this()] { self->go_on(); });
   }
 
  private:

@@ -183,8 +183,8 @@ TEST_CASE("a scan from a place that no table has ends at once or goes on with th
 TEST_CASE("what a scan finds agrees with the gauges of every service and backend") {
   Side side(512);
   Random random(7);
-  std::vector<FlowHash> flows;
-  for (int i = 0; i < 700; ++i) flows.push_back(random.hash());
+  std::vector<FlowHash> flows(700);
+  for (auto& flow : flows) flow = random.hash();
   const std::array services{kTcpService, kUdpService};
   const std::array backends{kBackendA, kBackendB, kBackendC};
   const std::array lives{kEmbryo, kEstablished, kProvenFlow, FlowLife{FlowState::closing_fin, 1}};
@@ -236,8 +236,8 @@ TEST_CASE("a scan while the owner writes never shows parts of two flows as one i
   std::atomic<std::uint64_t> written{0};
   std::thread owner([&] {
     Random random(6);
-    std::vector<FlowHash> flows;
-    for (int i = 0; i < 400; ++i) flows.push_back(random.hash());
+    std::vector<FlowHash> flows(400);
+    for (auto& flow : flows) flow = random.hash();
     FlowTime now = kNow;
     while (!stop.load(std::memory_order_relaxed)) {
       const FlowHash& hash = random.one_of(flows);
