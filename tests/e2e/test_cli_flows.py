@@ -147,7 +147,7 @@ class Flows(WithDaemon):
         client.settimeout(20)
         client.connect(self.daemon.socket)
         for one in range(number):
-            request = {"v": 1, "id": one, "command": "flows count", "arguments": {"idle": "1s"}}
+            request = {"v": 1, "id": one, "command": "flows count", "arguments": {"idle": "24h"}}
             client.sendall(json.dumps(request).encode() + b"\n")
         begun = b""
         while begun.count(b'"event"') < number:
