@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline from parse to encapsulated, beside the bare loop: hits by number of flows.
+// The pipeline from parse to encapsulated, beside the bare loop: hits by number of flows, and at a
+// million flows what other packets cost, and what a hit costs without this or that.
 #include <fmt/core.h>
 
-#include <memory>
 #include <stdexcept>
-#include <utility>
+#include <string>
 
 #include "bench/bare_loop.h"
-#include "bench/bed.h"
 #include "bench/groups.h"
-#include "lb/flow/flow_context.h"
-#include "lb/stage/stages.h"
+#include "bench/lanes.h"
 #include "lb/worker.h"
 #include "lb/worker_counters.h"
 
@@ -18,100 +16,41 @@ namespace holdfast::bench {
 namespace {
 
 constexpr std::uint64_t kSlice = 1 << 18;  // packets
-constexpr auto kStart = std::chrono::seconds{1000};
+constexpr std::uint64_t kMillion = 1'000'000;
+constexpr std::uint64_t kStrangers = std::uint64_t{1} << 30;  // clients that no race has opened
 
-/// Packets of clients 0..flows-1 in an order that no cache likes.
-class Clients {
- public:
-  Clients(const Template& packet, std::uint64_t flows) : packet_(packet), order_(flows) {
-    for (std::size_t i = 0; i < Buffers::kCount; ++i) packet_.lay_down(buffers_->next());
-  }
-  rte_mbuf* operator()() {
-    rte_mbuf& mbuf = buffers_->next();
-    packet_.write(mbuf, first_ + order_.next());
-    return &mbuf;
-  }
-  /// Other clients than before.
-  void move_on(std::uint64_t by) { first_ += by; }
-
- private:
-  Template packet_;
-  std::shared_ptr<Buffers> buffers_ = std::make_shared<Buffers>();
-  Stride order_;
-  std::uint64_t first_ = 0;
-};
-
-enum class Stage : std::uint8_t { parse, classify, pick_backend, encapsulate };
-
-/// The stages alone, from parse to encapsulate, in the order of Worker::poll_once.
-class Stages {
- public:
-  Stages(const Snapshot& snapshot, std::uint64_t capacity)
-      : snapshot_(snapshot), flows_({.capacity = capacity, .start = kStart}) {}
-
-  /// `until`: the last stage to run.
-  template <class Feed>
-  std::uint64_t run(Feed& feed, std::uint64_t packets, Stage until = Stage::encapsulate) {
-    for (std::uint64_t done = 0; done < packets; done += Burst::kCapacity) {
-      burst_.size = Burst::kCapacity;
-      for (rte_mbuf*& mbuf : burst_.mbuf) mbuf = feed();
-      parse(burst_, snapshot_);
-      if (until == Stage::parse) continue;
-      classify(burst_, snapshot_, icmp_relay_, time_);
-      if (until == Stage::classify) continue;
-      pick_backend(burst_, snapshot_, flows_, time_);
-      if (until == Stage::pick_backend) continue;
-      encapsulate(burst_, snapshot_);
-      forwarded += burst_.verdict[0].outcome == Outcome::forward;
-    }
-    return packets;
-  }
-  /// Opens the flow of each of `flows` packets: the second packet of each comes at once, so that
-  /// there are never many embryonic entries.
-  template <class Feed>
-  void open(Feed& feed, std::uint64_t flows) {
-    for (std::uint64_t done = 0; done < flows; done += Burst::kCapacity) {
-      Feed again = feed;
-      run(feed, Burst::kCapacity);
-      run(again, Burst::kCapacity);
-    }
-  }
-  void pass(Instant by) { time_ += by; }
-  [[nodiscard]] std::uint64_t misses() const {
-    const FlowTableCounters counters = flows_.table_counters();
-    return counters.new_flows + counters.mid_flow_misses;
-  }
-  [[nodiscard]] FlowContext& flows() { return flows_; }
-
-  std::uint64_t forwarded = 0;  // bursts whose first packet was
-
- private:
-  const Snapshot& snapshot_;
-  FlowContext flows_;
-  TokenBucket icmp_relay_{1000};
-  Instant time_ = kStart;
-  Burst burst_{};
-};
+constexpr std::uint64_t capacity_for(std::uint64_t flows) { return flows * 5 / 4; }
 
 std::string count_text(std::uint64_t count) {
-  return count >= 1'000'000 ? fmt::format("{}M", count / 1'000'000)
-                            : fmt::format("{}k", count / 1000);
+  return count >= kMillion ? fmt::format("{}M", count / kMillion)
+                           : fmt::format("{}k", count / 1000);
 }
 
-/// Everything at one number of flows.
+/// A pipeline with `flows` proven flows, all of which it keeps being sent packets of.
+struct Lane {
+  Lane(const Snapshot& snapshot, const Template& packet, std::uint64_t flows)
+      : clients(packet, flows), stages(snapshot, capacity_for(flows)) {
+    stages.prove(clients, flows);
+    missed = stages.misses();
+  }
+  std::uint64_t run(Stage until = Stage::encapsulate) { return stages.run(clients, kSlice, until); }
+  void check() const {
+    if (stages.misses() != missed) throw std::runtime_error("a packet of an open flow missed");
+  }
+
+  Clients clients;
+  Stages stages;
+  std::uint64_t missed = 0;
+};
+
+/// Hits at one number of flows, beside the bare loop.
 void hits(Report& report, const Options& options, const Snapshot& snapshot, std::uint64_t flows) {
   const auto ack = Template::tcp(Family::ipv4, TcpHeader::kAck);
-  Clients bare_clients(ack, flows);
-  Clients our_clients(ack, flows);
   Clients generated(ack, flows);
-  BareLoop bare(snapshot, flows * 5 / 4);
-  Stages ours(snapshot, flows * 5 / 4);
+  Clients bare_clients(ack, flows);
+  BareLoop bare(snapshot, capacity_for(flows));
   for (std::uint64_t i = 0; i < flows; ++i) bare.learn(*bare_clients());
-  for (int i = 0; i < 3; ++i) {
-    ours.open(our_clients, flows);
-    ours.pass(std::chrono::seconds{11});
-  }
-  const std::uint64_t missed = ours.misses();
+  Lane ours(snapshot, ack, flows);
 
   const auto generate = [&] {
     std::uint64_t sum = 0;
@@ -119,27 +58,76 @@ void hits(Report& report, const Options& options, const Snapshot& snapshot, std:
     keep(sum);
     return kSlice;
   };
-  const std::vector<Timing> timings = race(
-      {{"generate", generate},
-       {"bare loop", [&] { return bare.run(bare_clients, kSlice); }},
-       {"ours", [&] { return ours.run(our_clients, kSlice); }},
-       {"ours until parse", [&] { return ours.run(our_clients, kSlice, Stage::parse); }},
-       {"ours until classify", [&] { return ours.run(our_clients, kSlice, Stage::classify); }},
-       {"ours until pick", [&] { return ours.run(our_clients, kSlice, Stage::pick_backend); }}},
-      options.rounds());
+  const std::vector<Timing> timings =
+      race({{"generated", generate},
+            {"parsed", [&] { return ours.run(Stage::parse); }},
+            {"classified", [&] { return ours.run(Stage::classify); }},
+            {"placed", [&] { return ours.run(Stage::pick_backend); }},
+            {"encapsulated", [&] { return ours.run(); }},
+            {"bare loop", [&] { return bare.run(bare_clients, kSlice); }}},
+           options.rounds());
+  ours.check();
   const std::string prefix = "hit/" + count_text(flows);
   add_times(report, prefix, timings);
-  report.add({prefix + "/ours to bare loop", Spread::of(ratios(timings[2], timings[1])), "ratio",
+  report.add({prefix + "/to bare loop", Spread::of(ratios(timings[4], timings[5])), "ratio",
               at_most(flows > 1000 ? 1.25 : 2.0)});
-  if (ours.misses() != missed) throw std::runtime_error("not every lookup hit");
+}
+
+/// Other packets and other ways, beside hits of IPv4 TCP.
+void others(Report& report, const Options& options, const Snapshot& snapshot) {
+  const auto ack = Template::tcp(Family::ipv4, TcpHeader::kAck);
+  const auto syn = Template::tcp(Family::ipv4, TcpHeader::kSyn);
+  const auto rst = Template::tcp(Family::ipv4, TcpHeader::kRst);
+  Lane hit(snapshot, ack, kMillion);
+  Lane ageless(snapshot, ack, kMillion);
+  ageless.stages.tick = {};
+  Lane ipv6(snapshot, Template::tcp(Family::ipv6, TcpHeader::kAck), kMillion);
+  Lane udp(snapshot, Template::udp(Family::ipv4), kMillion);
+  // What its flows leave free is taken by embryonic ones before the race begins.
+  Lane full(snapshot, ack, kMillion);
+  Clients syns(syn, 1 << 24, kStrangers);
+  full.stages.run(syns, 2 * kMillion);
+  Clients resets(rst, 1 << 24, 2 * kStrangers);
+
+  Lane whole_lane(snapshot, ack, kMillion);
+  MemoryIo io(whole_lane.clients);
+  WorkerCounters counters;
+  Worker worker({.io = io, .flows = whole_lane.stages.flows(), .counters = counters});
+  Instant time = whole_lane.stages.time();
+  const auto whole = [&] {
+    for (std::uint64_t done = 0; done < kSlice; time += 32 * kPacketTime)
+      done += worker.poll_once(snapshot, time);
+    return kSlice;
+  };
+
+  const std::vector<Timing> timings =
+      race({{"IPv4 TCP hit", [&] { return hit.run(); }},
+            {"hit without ages", [&] { return ageless.run(); }},
+            {"hit with counters, sweep and transmission", whole},
+            {"IPv6 hit", [&] { return ipv6.run(); }},
+            {"UDP hit", [&] { return udp.run(); }},
+            {"new flow", [&] { return full.stages.run(syns, kSlice); }},
+            {"miss", [&] { return hit.stages.run(resets, kSlice); }}},
+           options.rounds());
+  ageless.check();
+  ipv6.check();
+  udp.check();
+  if (io.freed + io.given_to_kernel != 0) throw std::runtime_error("the worker dropped packets");
+
+  const std::optional<Goal> goals[] = {{}, {}, {}, at_most(1.3), {}, at_most(3.0), {}};
+  add_times(report, "other/1M", timings);
+  for (std::size_t i = 1; i < timings.size(); ++i)
+    report.add({"other/1M/" + timings[i].name + " to hit",
+                Spread::of(ratios(timings[i], timings[0])), "ratio", goals[i]});
 }
 
 }  // namespace
 
 void run_pipeline(Report& report, const Options& options) {
   const auto snapshot = make_snapshot();
-  for (const std::uint64_t flows : {1'000U, 1'000'000U, 10'000'000U})
+  for (const std::uint64_t flows : {std::uint64_t{1000}, kMillion, 10 * kMillion})
     hits(report, options, *snapshot, flows);
+  others(report, options, *snapshot);
 }
 
 }  // namespace holdfast::bench

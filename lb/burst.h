@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 
+#include "lb/flow/flow_buckets.h"
 #include "lib/flow/flow_key.h"
 #include "lib/model/numbers.h"
 #include "lib/model/verdict.h"
@@ -25,6 +26,7 @@ struct Burst {
   std::array<ParsedPacket, kCapacity> packet{};    // parse
   std::array<ServiceNumber, kCapacity> service{};  // classify
   std::array<FlowHash, kCapacity> hash{};          // classify
+  std::array<FlowBuckets, kCapacity> buckets{};    // classify
   std::array<BackendNumber, kCapacity> backend{};  // pick_backend
   std::array<PortNumber, kCapacity> egress{};      // encapsulate
 

@@ -13,7 +13,7 @@ unsigned Worker::poll_once(const Snapshot& now, Instant time) noexcept {
   flows_.tend(now, time, burst_.size == 0 ? kSweepIdle : kSweepBusy);
   if (burst_.size == 0) return 0;
   parse(burst_, now);
-  classify(burst_, now, icmp_relay_, time);
+  classify(burst_, now, flows_.table, icmp_relay_, time);
   pick_backend(burst_, now, flows_, time);
   encapsulate(burst_, now);
   finish(burst_, io_, counters_, flows_);

@@ -38,6 +38,7 @@
 #include <memory>
 #include <optional>
 
+#include "lb/flow/flow_buckets.h"
 #include "lb/flow/flow_counts.h"
 #include "lb/flow/flow_entry.h"
 #include "lb/flow/table_memory.h"
@@ -71,11 +72,7 @@ class FlowTable {
   enum class Place : std::uint64_t {};
   static constexpr Place kNowhere{~std::uint64_t{0}};
 
-  /// Where a flow may lie: indices of buckets.
-  struct Buckets {
-    std::uint32_t first;
-    std::uint32_t second;
-  };
+  using Buckets = FlowBuckets;
 
   /// What another worker may know of an entry.
   struct Sighting {
@@ -113,9 +110,16 @@ class FlowTable {
   /// The same for who has its buckets already.
   [[nodiscard]] Place find(const Buckets& buckets, const FlowHash& hash) const {
     // All eight are compared without a branch: which of them it is can not be predicted.
-    Place place = place_of(buckets.first, 0);
-    for (unsigned way = 1; way < kWays; ++way) place = select(place, buckets.first, way, hash);
-    for (unsigned way = 0; way < kWays; ++way) place = select(place, buckets.second, way, hash);
+    const std::uint64_t first = buckets.first * std::uint64_t{kWays};
+    const std::uint64_t second = buckets.second * std::uint64_t{kWays};
+    std::uint64_t index = first;
+#pragma GCC unroll 4
+    for (unsigned way = 1; way < kWays; ++way)
+      index = has_tag(first + way, hash) ? first + way : index;
+#pragma GCC unroll 4
+    for (unsigned way = 0; way < kWays; ++way)
+      index = has_tag(second + way, hash) ? second + way : index;
+    const Place place{index};
     const std::uint64_t tag = flow_tag(hash);
     if (FlowEntry{.word0 = relaxed(words_of(place))}.is_flow(tag)) [[likely]]
       return place;
@@ -224,12 +228,10 @@ class FlowTable {
   [[nodiscard]] static std::uint64_t relaxed(std::uint64_t* word) {
     return Word(*word).load(std::memory_order_relaxed);
   }
-  /// A way of `bucket` if it has the flow's tag, else `place`.
-  [[nodiscard]] Place select(Place place, std::uint64_t bucket, unsigned way,
-                             const FlowHash& hash) const {
-    constexpr std::uint64_t kTagMask = ~std::uint64_t{0} << FlowEntry::kTagShift;
-    return ((relaxed(word_of(bucket, way)) ^ hash.high64) & kTagMask) == 0 ? place_of(bucket, way)
-                                                                           : place;
+  /// Of the entry at `index`; a free one has tag 0.
+  [[nodiscard]] bool has_tag(std::uint64_t index, const FlowHash& hash) const {
+    constexpr std::uint64_t kBelowTag = (std::uint64_t{1} << FlowEntry::kTagShift) - 1;
+    return (relaxed(words_ + 2 * index) ^ hash.high64) <= kBelowTag;
   }
   /// find() for tag 0.
   [[nodiscard]] Place find_zero(const Buckets& buckets) const {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "lb/flow/flow_table.h"
 #include "lb/stage/stages.h"
+#include "lib/flow/flow_hash.h"
 
 namespace holdfast {
 
-void classify(Burst& burst, const Snapshot& now, TokenBucket& icmp_relay, Instant time) noexcept {
+void classify(Burst& burst, const Snapshot& now, const FlowTable& table, TokenBucket& icmp_relay,
+              Instant time) noexcept {
   burst.for_undecided([&](Burst::Lane lane) {
     const ParsedPacket& packet = burst.packet[lane];
     const auto match = now.service_table.lookup(packet.vip, packet.protocol, packet.service_port);
@@ -22,6 +25,10 @@ void classify(Burst& burst, const Snapshot& now, TokenBucket& icmp_relay, Instan
       return;
     }
     burst.service[lane] = match.service;
+    // Here and not in a loop of its own: the work on the next packets goes on while a bucket comes.
+    burst.hash[lane] = hash_flow_inline(packet.key, now.seed);
+    burst.buckets[lane] = table.buckets_of(burst.hash[lane]);
+    table.prefetch(burst.buckets[lane]);
   });
 }
 

@@ -7,7 +7,6 @@
 #include "lb/flow/flow_context.h"
 #include "lb/flow/placement.h"
 #include "lb/stage/stages.h"
-#include "lib/flow/flow_hash.h"
 
 namespace holdfast {
 namespace {
@@ -126,15 +125,14 @@ struct Question {
   return q.flow.pick_mid_flow();
 }
 
-/// The stage at work on one burst. Three times over it: the first fetches, the second decides about
-/// what the own table can decide, the third about what others may know.
+/// The stage at work on one burst. Twice over it: first for what the own table can decide, then for
+/// what others may know.
 class PickBackend {
  public:
   PickBackend(Burst& burst, const Snapshot& now, FlowContext& flows)
       : burst_(burst), now_(now), flows_(flows) {}
 
   void run() {
-    burst_.for_undecided([this](Burst::Lane lane) { fetch(lane); });
     burst_.for_undecided([this](Burst::Lane lane) {
       if (!carry_on(lane)) decide(lane);
     });
@@ -143,18 +141,12 @@ class PickBackend {
   }
 
  private:
-  void fetch(Burst::Lane lane) {
-    burst_.hash[lane] = hash_flow_inline(burst_.packet[lane].key, now_.seed);
-    buckets_[lane] = flows_.table.buckets_of(burst_.hash[lane]);
-    flows_.table.prefetch(buckets_[lane]);
-  }
-
   /// The short way, for nearly every packet of a stream: its flow is known, and goes on as it did.
   /// False: nothing is done, and decide() has to.
   [[nodiscard]] bool carry_on(Burst::Lane lane) {
     const ParsedPacket& packet = burst_.packet[lane];
     const ServiceNumber number = burst_.service[lane];
-    const auto place = flows_.table.find(buckets_[lane], burst_.hash[lane]);
+    const auto place = flows_.table.find(burst_.buckets[lane], burst_.hash[lane]);
     if (place == FlowTable::kNowhere) return false;
     const FlowEntry entry = flows_.table.at(place);
     const Service& service = *now_.service(number);
@@ -172,7 +164,8 @@ class PickBackend {
     return true;
   }
 
-  void decide(Burst::Lane lane) {
+  /// Not inlined: it would take the registers of the short way.
+  [[gnu::noinline]] void decide(Burst::Lane lane) {
     const Question q = question(lane);
     const auto place = own_entry(q, lane);
     if (place == FlowTable::kNowhere && may_ask_siblings(q, lane)) {
@@ -207,7 +200,7 @@ class PickBackend {
 
   /// The flow's entry in the worker's own table, if its time is not over.
   [[nodiscard]] FlowTable::Place own_entry(const Question& q, Burst::Lane lane) {
-    const auto place = flows_.table.find(buckets_[lane], q.flow.hash);
+    const auto place = flows_.table.find(burst_.buckets[lane], q.flow.hash);
     if (place == FlowTable::kNowhere) return place;
     const FlowEntry entry = flows_.table.at(place);
     if (!is_expired(entry.life().state, entry.idle(flows_.now), q.flow.service)) return place;
@@ -241,8 +234,7 @@ class PickBackend {
   Burst& burst_;
   const Snapshot& now_;
   FlowContext& flows_;
-  std::array<FlowTable::Buckets, Burst::kCapacity> buckets_;  // fetch
-  std::array<Burst::Lane, Burst::kCapacity> asking_;  // decide: who waits for the third pass
+  std::array<Burst::Lane, Burst::kCapacity> asking_;  // who waits for the second pass
   unsigned asking_count_ = 0;
   unsigned hits_ = 0;
 };

@@ -12,14 +12,17 @@
 namespace holdfast {
 
 struct FlowContext;     // lb/flow/flow_context.h: the worker's flow table and what goes with it
+class FlowTable;        // lb/flow/flow_table.h
 struct WorkerCounters;  // lb/worker_counters.h
 class PacketIo;
 
 /// Bytes -> ParsedPacket, or a verdict. What is not for a VIP goes to the kernel.
 void parse(Burst& burst, const Snapshot& now) noexcept;
 
-/// (VIP, protocol, port) -> service; the flow's hash. ICMP errors take a token each.
-void classify(Burst& burst, const Snapshot& now, TokenBucket& icmp_relay, Instant time) noexcept;
+/// (VIP, protocol, port) -> service; the flow's hash and its buckets in the worker's table, which
+/// are fetched into the cache from here on. ICMP errors take a token each.
+void classify(Burst& burst, const Snapshot& now, const FlowTable& table, TokenBucket& icmp_relay,
+              Instant time) noexcept;
 
 /// Flow table, else Maglev.
 void pick_backend(Burst& burst, const Snapshot& now, FlowContext& flows, Instant time) noexcept;
