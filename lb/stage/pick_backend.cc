@@ -134,19 +134,23 @@ class PickBackend {
 
   void run() {
     burst_.for_undecided([this](Burst::Lane lane) {
-      if (!carry_on(lane)) decide(lane);
+      const auto place = find(lane);
+      if (!carry_on(lane, place)) decide(lane, place);
     });
     for (unsigned i = 0; i < asking_count_; ++i) decide_with_siblings(asking_[i]);
     flows_.events.hits.add(hits_);
   }
 
  private:
+  [[nodiscard]] FlowTable::Place find(Burst::Lane lane) const {
+    return flows_.table.find(burst_.buckets[lane], burst_.hash[lane]);
+  }
+
   /// The short way, for nearly every packet of a stream: its flow is known, and goes on as it did.
   /// False: nothing is done, and decide() has to.
-  [[nodiscard]] bool carry_on(Burst::Lane lane) {
+  [[nodiscard]] bool carry_on(Burst::Lane lane, FlowTable::Place place) {
     const ParsedPacket& packet = burst_.packet[lane];
     const ServiceNumber number = burst_.service[lane];
-    const auto place = flows_.table.find(burst_.buckets[lane], burst_.hash[lane]);
     if (place == FlowTable::kNowhere) return false;
     const FlowEntry entry = flows_.table.at(place);
     const Service& service = *now_.service(number);
@@ -165,9 +169,9 @@ class PickBackend {
   }
 
   /// Not inlined: it would take the registers of the short way.
-  [[gnu::noinline]] void decide(Burst::Lane lane) {
+  [[gnu::noinline]] void decide(Burst::Lane lane, FlowTable::Place found) {
     const Question q = question(lane);
-    const auto place = own_entry(q, lane);
+    const auto place = still_counts(q, lane, found);
     if (place == FlowTable::kNowhere && may_ask_siblings(q, lane)) {
       flows_.siblings.prefetch(q.flow.hash);
       asking_[asking_count_++] = lane;
@@ -180,7 +184,7 @@ class PickBackend {
   /// packet of the same flow may have brought it.
   void decide_with_siblings(Burst::Lane lane) {
     const Question q = question(lane);
-    const auto place = own_entry(q, lane);
+    const auto place = still_counts(q, lane, find(lane));
     if (place != FlowTable::kNowhere)
       settle(q, lane, place, std::nullopt);
     else
@@ -198,9 +202,9 @@ class PickBackend {
     if (burst_.backend[lane] == kNoBackend) burst_.drop(lane, DropReason::no_backend);
   }
 
-  /// The flow's entry in the worker's own table, if its time is not over.
-  [[nodiscard]] FlowTable::Place own_entry(const Question& q, Burst::Lane lane) {
-    const auto place = flows_.table.find(burst_.buckets[lane], q.flow.hash);
+  /// What find() found, if its time is not over.
+  [[nodiscard]] FlowTable::Place still_counts(const Question& q, Burst::Lane lane,
+                                              FlowTable::Place place) {
     if (place == FlowTable::kNowhere) return place;
     const FlowEntry entry = flows_.table.at(place);
     if (!is_expired(entry.life().state, entry.idle(flows_.now), q.flow.service)) return place;
