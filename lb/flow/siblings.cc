@@ -5,6 +5,7 @@ namespace holdfast {
 
 void Siblings::connect(const std::vector<Siblings*>& all) {
   for (Siblings* const from : all) {
+    from->shared_ = all.front()->shared_;
     for (Siblings* const to : all) {
       if (from == to) continue;
       to->inbox_.push_back(std::make_unique<HandoverRing>());
@@ -14,14 +15,22 @@ void Siblings::connect(const std::vector<Siblings*>& all) {
 }
 
 std::optional<Siblings::Found> Siblings::find(const FlowHash& hash) const {
-  for (unsigned i = 0; i < peers_.size(); ++i)
-    if (const auto flow = peers_[i].sibling->own_.peek(hash))
-      return Found{.flow = *flow, .owner = i};
+  // A flow that went from the table that is looked at last to the one that was looked at first is
+  // seen in neither. But whoever copied it counted its message before the other could drop its
+  // entry: then look again, some times at most, as in FlowTable::peek().
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    const std::uint64_t told = shared_->told.load(std::memory_order_acquire);
+    for (unsigned i = 0; i < peers_.size(); ++i)
+      if (const auto flow = peers_[i].sibling->own_.peek(hash))
+        return Found{.flow = *flow, .owner = i};
+    if (shared_->told.load(std::memory_order_relaxed) == told) return std::nullopt;
+  }
   return std::nullopt;
 }
 
 void Siblings::tell(unsigned owner, const Handover& message) {
   const Peer& peer = peers_[owner];
+  shared_->told.fetch_add(1, std::memory_order_release);
   if (peer.to_it->push(message)) peer.sibling->mail_.store(true, std::memory_order_release);
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -37,7 +38,8 @@ class Siblings {
   void prefetch(const FlowHash& hash) const {
     for (const Peer& peer : peers_) peer.sibling->own_.prefetch(hash);
   }
-  /// Looks for the flow in every other table; the first that knows it is taken.
+  /// Looks for the flow in every other table; the first that knows it is taken. A flow that two
+  /// others hand over meanwhile is not missed.
   [[nodiscard]] std::optional<Found> find(const FlowHash& hash) const;
   /// tell() would succeed now.
   [[nodiscard]] bool can_tell(unsigned owner) const { return peers_[owner].to_it->has_room(); }
@@ -54,7 +56,13 @@ class Siblings {
     HandoverRing* to_it = nullptr;  // owned by the sibling
   };
 
+  /// What all workers share.
+  struct alignas(64) Shared {
+    std::atomic<std::uint64_t> told{0};  // messages, counted before they are sent
+  };
+
   FlowTable& own_;
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   std::vector<Peer> peers_;
   std::vector<std::unique_ptr<HandoverRing>> inbox_;  // one for each peer that may write
   alignas(64) std::atomic<bool> mail_{false};         // peers set it, the owner clears it
