@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which backend takes the packet: the flow table if it knows the flow (and the flow may stay), else
 // another worker's table, else Maglev.
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -137,7 +138,7 @@ class PickBackend {
       const auto place = find(lane);
       if (!carry_on(lane, place)) decide(lane, place);
     });
-    for (unsigned i = 0; i < asking_count_; ++i) decide_with_siblings(asking_[i]);
+    for (unsigned i = 0; i < waiting_count_; ++i) decide_with_siblings(waiting_[i]);
     flows_.events.hits.add(hits_);
   }
 
@@ -168,27 +169,43 @@ class PickBackend {
     return true;
   }
 
+  /// A packet that waits for the second pass.
+  struct Waiting {
+    Burst::Lane lane;
+    bool may_ask;  // a token was taken for it
+  };
+
   /// Not inlined: it would take the registers of the short way.
   [[gnu::noinline]] void decide(Burst::Lane lane, FlowTable::Place found) {
     const Question q = question(lane);
     const auto place = still_counts(q, lane, found);
-    if (place == FlowTable::kNowhere && may_ask_siblings(q, lane)) {
-      flows_.siblings.prefetch(q.flow.hash);
-      asking_[asking_count_++] = lane;
-      return;
+    if (place == FlowTable::kNowhere) {
+      // Behind an earlier packet of its flow, whatever it is: neither a SYN nor one that the budget
+      // refuses may place anew what that one is about to find.
+      if (waits(q.flow.hash)) return wait(lane, false);
+      if (may_ask_siblings(q, lane)) {
+        flows_.siblings.prefetch(q.flow.hash);
+        return wait(lane, true);
+      }
     }
     settle(q, lane, place, std::nullopt);
   }
 
+  void wait(Burst::Lane lane, bool may_ask) { waiting_[waiting_count_++] = {lane, may_ask}; }
+
+  [[nodiscard]] bool waits(const FlowHash& hash) const {
+    return std::any_of(waiting_.begin(), waiting_.begin() + waiting_count_,
+                       [&](const Waiting& one) { return burst_.hash[one.lane] == hash; });
+  }
+
   /// What was fetched by decide() is in the cache by now. The own table is asked again: an earlier
-  /// packet of the same flow may have brought it.
-  void decide_with_siblings(Burst::Lane lane) {
-    const Question q = question(lane);
-    const auto place = still_counts(q, lane, find(lane));
-    if (place != FlowTable::kNowhere)
-      settle(q, lane, place, std::nullopt);
-    else
-      settle(q, lane, place, flows_.siblings.find(q.flow.hash));
+  /// packet of the same flow may have brought it. If it did not, each one pays for its own look.
+  void decide_with_siblings(Waiting waiting) {
+    const Question q = question(waiting.lane);
+    const auto place = still_counts(q, waiting.lane, find(waiting.lane));
+    const bool asks =
+        place == FlowTable::kNowhere && (waiting.may_ask || may_ask_siblings(q, waiting.lane));
+    settle(q, waiting.lane, place, asks ? flows_.siblings.find(q.flow.hash) : std::nullopt);
   }
 
   void settle(const Question& q, Burst::Lane lane, FlowTable::Place place,
@@ -238,8 +255,8 @@ class PickBackend {
   Burst& burst_;
   const Snapshot& now_;
   FlowContext& flows_;
-  std::array<Burst::Lane, Burst::kCapacity> asking_;  // who waits for the second pass
-  unsigned asking_count_ = 0;
+  std::array<Waiting, Burst::kCapacity> waiting_;
+  unsigned waiting_count_ = 0;
   unsigned hits_ = 0;
 };
 

@@ -130,6 +130,30 @@ TEST_CASE("beyond the budget for other workers' tables Maglev answers, and it is
   CHECK(workers.two.flows.table_counters().sibling_refused == 20);
 }
 
+TEST_CASE("packets of one flow in one burst need one look at other workers' tables") {
+  TwoWorkers workers(web({kB1, kB2}), {.capacity = 10'000, .sibling_lookup_rate = 1});
+  const auto client = open_flows_on(workers.one, kB2, 1).front();
+  workers.set_state(kB2, BackendState::draining);  // Maglev would say kB1
+  for (const auto& handled : workers.two.handle_all({data(client), ack(client), data(client)}))
+    CHECK(destination(handled) == kB2);
+  CHECK(workers.two.flows.table_counters().sibling_hits == 1);
+  CHECK(workers.two.flows.table_counters().sibling_refused == 0);
+}
+
+TEST_CASE("a SYN does not overtake a packet of its flow that other workers are asked about") {
+  TwoWorkers workers;
+  const auto client = open_flows_on(workers.one, kB2, 1).front();
+  workers.set_state(kB2, BackendState::draining);
+  for (const auto& handled : workers.two.handle_all({data(client), syn(client), data(client)}))
+    CHECK(destination(handled) == kB2);
+}
+
+TEST_CASE("packets of one flow that leave no entry pay for each look at other workers' tables") {
+  TwoWorkers workers(web({kB1, kB2}), {.capacity = 10'000, .sibling_lookup_rate = 10});
+  static_cast<void>(workers.two.handle_all(std::vector(30, rst(1000))));
+  CHECK(workers.two.flows.table_counters().sibling_refused == 20);
+}
+
 TEST_CASE("a flow in another worker's table whose backend is gone is placed by Maglev") {
   TwoWorkers workers;
   const auto client = open_flows_on(workers.one, kB2, 1).front();
