@@ -27,7 +27,9 @@ std::optional<std::string> fault_of(const Argument& argument, const Json& value)
     case Argument::Kind::text:
       if (!value.is_string()) return "must be a text";
       if (!value.get_ref<const std::string&>().empty()) return std::nullopt;
-      return fmt::format("is an empty name ({})", argument.help);
+      return fmt::format("is {} ({})",
+                         argument.kind == Argument::Kind::positional ? "an empty name" : "empty",
+                         argument.help);
     case Argument::Kind::duration:
       if (value.is_string() && parse_duration(value.get_ref<const std::string&>())) {
         return std::nullopt;

@@ -87,6 +87,12 @@ TEST_CASE("arguments must be known, of their kind, and there when they are posit
   CHECK(message({{"backend", "b1"}, {"timeuot", "1s"}}).find("timeuot") != std::string::npos);
 }
 
+TEST_CASE("an empty option is called empty, not a name") {
+  const auto fault = check_arguments(*find_command("flows list"), {{"limit", ""}});
+  REQUIRE(fault);
+  CHECK(fault->message.starts_with("--limit is empty (So many"));
+}
+
 TEST_CASE("a backend alone means all pools that have it, by name or address") {
   CHECK(labels("b1") == Labels{"web/b1", "dns/b1"});
   CHECK(labels("192.0.2.1") == Labels{"web/b1", "dns/b1"});
