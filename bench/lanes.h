@@ -3,7 +3,10 @@
 // parse to encapsulate with a flow table of their own. One thread.
 #pragma once
 
+#include <cmath>
 #include <memory>
+#include <random>
+#include <vector>
 
 #include "bench/bed.h"
 #include "lb/flow/flow_context.h"
@@ -33,6 +36,34 @@ class Clients {
   std::shared_ptr<Buffers> buffers_ = std::make_shared<Buffers>();
   Stride order_;
   std::uint64_t first_;
+};
+
+/// Packets of clients of unequal weight: the k-th most active of `flows` sends 1/k of what the
+/// first one sends (Zipf's law), in random order. Over and over the same million draws.
+class UnequalClients {
+ public:
+  UnequalClients(const Template& packet, std::uint64_t flows) : packet_(packet) {
+    for (std::size_t i = 0; i < Buffers::kCount; ++i) packet_.lay_down(buffers_->next());
+    std::mt19937_64 random(1);
+    // The inverse of the harmonic sum, which is near enough to a logarithm: rank = flows ^ u.
+    std::uniform_real_distribution<double> u(0, 1);
+    for (std::uint64_t& client : draws_)
+      // Spread over all numbers, so that the most active ones are no neighbours.
+      client = static_cast<std::uint64_t>(std::pow(static_cast<double>(flows), u(random))) *
+               0x9e3779b97f4a7c15u % flows;
+  }
+  rte_mbuf* operator()() {
+    rte_mbuf& mbuf = buffers_->next();
+    packet_.write(mbuf, draws_[at_]);
+    at_ = (at_ + 1) % draws_.size();
+    return &mbuf;
+  }
+
+ private:
+  Template packet_;
+  std::shared_ptr<Buffers> buffers_ = std::make_shared<Buffers>();
+  std::vector<std::uint64_t> draws_ = std::vector<std::uint64_t>(1 << 20);
+  std::size_t at_ = 0;
 };
 
 enum class Stage : std::uint8_t { parse, classify, pick_backend, encapsulate };
