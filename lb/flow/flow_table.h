@@ -261,6 +261,9 @@ class FlowTable {
   [[nodiscard]] Neighbours neighbours_of(const Buckets& buckets) const;
   [[nodiscard]] Place room_by_relocation(const Buckets& buckets, const Snapshot& snapshot,
                                          FlowTime now);
+  /// Of `bucket`, and of service `only` unless that is kNoService.
+  [[nodiscard]] Place oldest_embryonic(std::uint64_t bucket, ServiceNumber only,
+                                       FlowTime now) const;
   /// An entry of our buckets takes the place of an embryonic one (of service `only`, unless that is
   /// kNoService) in its other bucket. While a flood fills the table, real clients find a place even
   /// where both of their buckets are full of flows that carry data.

@@ -162,22 +162,30 @@ FlowTable::Place FlowTable::room_by_relocation(const Buckets& buckets, const Sna
 FlowTable::Place FlowTable::room_by_displacing(const Buckets& buckets, ServiceNumber only,
                                                FlowTime now) {
   if (events_.embryonic.read() * kDisplaceFromShare < capacity()) return kNowhere;
-  const auto [neighbours, count] = neighbours_of(buckets);
-  for (unsigned i = 0; i < count; ++i) {
-    Weakest oldest;
+  // The neighbours in the first bucket are nearly always enough.
+  for (const std::uint64_t bucket : {buckets.first, buckets.second}) {
+    prefetch_others_of(bucket);
     for (unsigned way = 0; way < kWays; ++way) {
-      const Place place = place_of(neighbours[i].other, way);
-      const FlowEntry entry = at(place);
-      if (entry.life().state == FlowState::embryonic &&
-          (only == kNoService || entry.service() == only))
-        oldest.consider(place, entry.idle(now));
+      const Place oldest = oldest_embryonic(other_of(bucket, way), only, now);
+      if (oldest == kNowhere) continue;
+      erase(oldest, events_.evicted_embryonic);
+      move(place_of(bucket, way), oldest);
+      return place_of(bucket, way);
     }
-    if (oldest.place == kNowhere) continue;
-    erase(oldest.place, events_.evicted_embryonic);
-    move(neighbours[i].entry, oldest.place);
-    return neighbours[i].entry;
   }
   return kNowhere;
+}
+
+FlowTable::Place FlowTable::oldest_embryonic(std::uint64_t bucket, ServiceNumber only,
+                                             FlowTime now) const {
+  Weakest oldest;
+  for (unsigned way = 0; way < kWays; ++way) {
+    const FlowEntry entry = at(place_of(bucket, way));
+    if (entry.life().state == FlowState::embryonic &&
+        (only == kNoService || entry.service() == only))
+      oldest.consider(place_of(bucket, way), entry.idle(now));
+  }
+  return oldest.place;
 }
 
 void FlowTable::move(Place from, Place to) {
