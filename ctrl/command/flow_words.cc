@@ -59,8 +59,9 @@ std::vector<Argument> filter_arguments(std::vector<Argument> more) {
 }
 
 Result<FlowFilter> read_filter(const FlowWorld& world, const Json& arguments) {
-  FlowFilter filter{.idle_over = duration_at(arguments, "idle-over"),
-                    .age_over = duration_at(arguments, "age-over")};
+  FlowFilter filter;
+  filter.idle_over = duration_at(arguments, "idle-over");
+  filter.age_over = duration_at(arguments, "age-over");
   if (const auto name = text_at(arguments, "service"); !name.empty()) {
     const auto service = select_service(world.services, name);
     if (!service) return tl::unexpected<Error>(service.error());
@@ -69,9 +70,8 @@ Result<FlowFilter> read_filter(const FlowWorld& world, const Json& arguments) {
   if (const auto name = text_at(arguments, "backend"); !name.empty()) {
     const auto selected = select_backends(world.pools, name);
     if (!selected) return tl::unexpected<Error>(selected.error());
-    auto& backends = filter.backends.emplace();
-    for (const auto& one : *selected) backends.push_back(one.backend->number);
-    std::sort(backends.begin(), backends.end());
+    for (const auto& one : *selected) filter.backends.push_back(one.backend->number);
+    std::sort(filter.backends.begin(), filter.backends.end());
   }
   if (const auto name = text_at(arguments, "state"); !name.empty()) {
     filter.states = parse_flow_states(name);

@@ -49,7 +49,7 @@ std::optional<FlowStates> parse_flow_states(std::string_view text) {
 
 bool FlowFilter::matches(const FlowRow& row) const {
   if (service && row.service != *service) return false;
-  if (backends && !std::binary_search(backends->begin(), backends->end(), row.backend))
+  if (!backends.empty() && !std::binary_search(backends.begin(), backends.end(), row.backend))
     return false;
   if (states && !is_one_of(*states, row)) return false;
   return !(idle_over && row.idle <= *idle_over) && !(age_over && row.age <= *age_over);

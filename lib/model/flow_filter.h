@@ -22,7 +22,7 @@ enum class FlowStates : std::uint8_t { embryonic, established, proven, closing, 
 /// A flow must have all that is given.
 struct FlowFilter {
   std::optional<ServiceNumber> service{};
-  std::optional<std::vector<BackendNumber>> backends{};  // one of these; sorted
+  std::vector<BackendNumber> backends{};  // one of these; sorted; empty: any
   std::optional<FlowStates> states{};
   std::optional<std::chrono::milliseconds> idle_over{};  // silent for longer
   std::optional<std::chrono::milliseconds> age_over{};

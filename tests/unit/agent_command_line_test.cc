@@ -142,6 +142,7 @@ TEST_CASE("a load balancer prefix of everybody is taken with a warning") {
 
 TEST_CASE("more VIPs than the program's map holds are refused with both numbers") {
   std::vector<std::string> vips;
+  vips.reserve(HOLDFAST_MAX_VIPS + 1);
   for (unsigned i = 0; i < HOLDFAST_MAX_VIPS; ++i)
     vips.push_back("10.0." + std::to_string(i / 256) + "." + std::to_string(i % 256));
   CHECK(read_settings(vips, {"192.0.2.1"}, {}));
