@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // XXH3-128 with its length known at compile time, so that it is a dozen instructions in place of a
 // call with a switch. For the packet path; everything else calls hash_flow() (lib/flow/flow_key.h),
-// which gives the same. Pure; any thread.
+// which is the same code behind a call. Pure; any thread.
 #pragma once
 
 #define XXH_INLINE_ALL
@@ -22,6 +22,7 @@ template <std::size_t kSize>
   return {.low64 = hash.low64, .high64 = hash.high64};
 }
 
+/// Requires: the key has been given its bytes.
 [[nodiscard]] inline FlowHash hash_flow_inline(const FlowKey& key, HashSeed seed) {
   const std::uint8_t* const bytes = key.bytes().data();
   return key.is_v4() ? hash_key_bytes<FlowKey::kV4Size>(bytes, seed)

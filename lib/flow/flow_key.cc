@@ -2,15 +2,12 @@
 #include "lib/flow/flow_key.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
+
+#include "lib/flow/flow_hash.h"
 
 namespace holdfast {
 
-FlowHash hash_flow(const FlowKey& key, HashSeed seed) {
-  const auto bytes = key.bytes();
-  const XXH128_hash_t hash = XXH3_128bits_withSeed(bytes.data(), bytes.size(), seed.value);
-  return {.low64 = hash.low64, .high64 = hash.high64};
-}
+FlowHash hash_flow(const FlowKey& key, HashSeed seed) { return hash_flow_inline(key, seed); }
 
 std::string seed_fingerprint(HashSeed seed) {
   constexpr std::string_view kLabel = "holdfast seed fingerprint";

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <new>
 #include <span>
 
@@ -17,13 +16,6 @@
 
 namespace holdfast {
 namespace plain {
-
-template <class Value>
-[[nodiscard]] inline Value load(const std::uint8_t* at) {
-  Value value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
 
 /// TCP or UDP in the `length` bytes at `l4`, of which a whole TCP header can be read.
 [[nodiscard]] inline bool parse_transport(const std::uint8_t* l4, std::size_t length,
@@ -43,7 +35,7 @@ template <class Value>
     return false;
   }
   packet.protocol = protocol;
-  packet.service_port = load<Be16>(l4 + sizeof(Be16));
+  packet.service_port = overlay<Be16>(l4 + sizeof(Be16));
   return true;
 }
 
@@ -79,14 +71,14 @@ template <class Value>
   const std::uint8_t* const ip = frame + sizeof(EthernetHeader);
   const auto& header = overlay<Ipv6Header>(ip);
   const std::size_t length = header.payload_length.host();
-  const auto source_high = load<std::uint64_t>(header.source.data());
-  const auto source_low = load<std::uint64_t>(header.source.data() + 8);
-  const bool to_itself = source_high == load<std::uint64_t>(header.destination.data()) &&
-                         source_low == load<std::uint64_t>(header.destination.data() + 8);
+  const auto& source_high = overlay<Be64>(header.source.data());
+  const auto& source_low = overlay<Be64>(header.source.data() + 8);
+  const bool to_itself = source_high == overlay<Be64>(header.destination.data()) &&
+                         source_low == overlay<Be64>(header.destination.data() + 8);
   // What begins with eight zero bytes is left to the longer way, which knows which of them are bad.
   if (header.version() != 6 || length == 0 ||
       length > size - sizeof(EthernetHeader) - sizeof header || header.source[0] == 0xff ||
-      source_high == 0 || to_itself)
+      source_high.raw() == 0 || to_itself)
     return false;
   const std::uint8_t* const l4 = ip + sizeof header;
   if (!parse_transport(l4, length, header.next_header, packet)) return false;

@@ -23,7 +23,7 @@ NO_SPDX_SUFFIXES = (".md", ".json", ".jsonl", ".pcap", ".txt", ".svg")
 NO_SPDX_NAMES = ("LICENSE",)
 DATA = "tests/fuzz/corpus/"
 # Folders of one person's machine. Product, tests and documents work anywhere.
-MACHINE_PATHS = re.compile(r"(?<![\w.])(/home/\w|/root/(?!\.)|/Users/|/mnt/\w)")
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(home/\w|root/(?!\.)|Users/|mnt/\w)")
 
 
 def tracked_files() -> list[str]:
