@@ -143,6 +143,8 @@ class MemoryIo final : public PacketIo {
     return true;
   }
   void free(std::span<rte_mbuf*> packets) override { freed += packets.size(); }
+  [[nodiscard]] PortNumber came_from(const rte_mbuf&) const override { return PortNumber{0}; }
+  [[nodiscard]] rte_mbuf* allocate() override { return nullptr; }
 
   std::uint64_t sent = 0;
   std::uint64_t given_to_kernel = 0;

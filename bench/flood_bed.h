@@ -46,6 +46,8 @@ class BurstIo final : public PacketIo {
   }
   [[nodiscard]] bool to_kernel(rte_mbuf*) override { return true; }
   void free(std::span<rte_mbuf*>) override {}
+  [[nodiscard]] PortNumber came_from(const rte_mbuf&) const override { return PortNumber{0}; }
+  [[nodiscard]] rte_mbuf* allocate() override { return nullptr; }
 
  private:
   std::span<rte_mbuf* const> waiting_{};

@@ -10,6 +10,7 @@
 
 #include "lb/flow/flow_buckets.h"
 #include "lib/flow/flow_key.h"
+#include "lib/model/answer.h"
 #include "lib/model/numbers.h"
 #include "lib/model/verdict.h"
 #include "lib/net/parse.h"
@@ -28,7 +29,18 @@ struct Burst {
   std::array<FlowHash, kCapacity> hash{};          // classify
   std::array<FlowBuckets, kCapacity> buckets{};    // classify
   std::array<BackendNumber, kCapacity> backend{};  // pick_backend
-  std::array<PortNumber, kCapacity> egress{};      // encapsulate
+  std::array<PortNumber, kCapacity> egress{};      // encapsulate, answer
+  std::array<Answer, kCapacity> answer{};          // of those whose outcome is answer
+
+  /// One more packet to send for a lane: an inner fragment behind the first, which stays in the
+  /// lane's own buffer. Leaves by the lane's egress, right behind it.
+  struct Extra {
+    rte_mbuf* mbuf;
+    Lane lane;
+  };
+  static constexpr unsigned kMaxExtra = 96;
+  std::array<Extra, kMaxExtra> extra{};  // encapsulate; each lane's lie together, lanes ascending
+  unsigned extra_size = 0;
 
   /// Calls visit(lane) for each packet whose fate is still open, in order of arrival.
   template <class Visitor>
@@ -37,6 +49,10 @@ struct Burst {
       if (!verdict[lane].decided()) visit(lane);
   }
   void drop(Lane lane, DropReason reason) { verdict[lane] = Verdict::dropped(reason); }
+  void answer_with(Lane lane, Answer what) {
+    answer[lane] = what;
+    verdict[lane] = Verdict::answered();
+  }
 };
 
 }  // namespace holdfast

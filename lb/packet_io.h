@@ -7,13 +7,13 @@
 
 #include <span>
 
+#include "lb/buffer_source.h"
 #include "lib/model/numbers.h"
 
 namespace holdfast {
 
-class PacketIo {
+class PacketIo : public BufferSource {
  public:
-  virtual ~PacketIo() = default;
   /// Up to into.size() packets of one of the worker's receive queues; the queues take turns.
   [[nodiscard]] virtual unsigned receive(std::span<rte_mbuf*> into) = 0;
   /// Hands packets to `port`; the first n of them are taken, n is returned, the rest stay the
@@ -23,6 +23,8 @@ class PacketIo {
   /// way. The buffer is consumed only when true.
   [[nodiscard]] virtual bool to_kernel(rte_mbuf* packet) = 0;
   virtual void free(std::span<rte_mbuf*> packets) = 0;
+  /// The port that a received packet came in by.
+  [[nodiscard]] virtual PortNumber came_from(const rte_mbuf& packet) const = 0;
 };
 
 }  // namespace holdfast

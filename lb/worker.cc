@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/worker.h"
 
+#include "lb/burst_witness.h"
 #include "lb/flow/flow_context.h"
 #include "lb/packet_io.h"
 #include "lb/stage/stages.h"
@@ -11,13 +12,19 @@ namespace holdfast {
 unsigned Worker::poll_once(const Snapshot& now, Instant time) noexcept {
   receive();
   flows_.tend(now, time, burst_.size == 0 ? kSweepIdle : kSweepBusy);
-  if (burst_.size == 0) return 0;
+  const unsigned received = burst_.size;
+  if (received != 0) run(now, time);
+  return received;
+}
+
+void Worker::run(const Snapshot& now, Instant time) noexcept {
+  burst_.extra_size = 0;
   parse(burst_, now);
   classify(burst_, now, flows_.table, icmp_relay_, time);
   pick_backend(burst_, now, flows_, time);
   encapsulate(burst_, now);
+  if (witness_ != nullptr) witness_->see(burst_);
   finish(burst_, io_, counters_, flows_);
-  return burst_.size;
 }
 
 void Worker::receive() noexcept {

@@ -13,6 +13,7 @@
 
 namespace holdfast {
 
+class BurstWitness;
 struct FlowContext;
 struct WorkerCounters;
 class PacketIo;
@@ -30,11 +31,13 @@ class Worker {
     FlowContext& flows;
     WorkerCounters& counters;
     std::uint32_t icmp_relay_rate = 1000;  // ICMP errors a second
+    BurstWitness* witness = nullptr;
   };
   explicit Worker(const Parts& parts)
       : io_(parts.io),
         flows_(parts.flows),
         counters_(parts.counters),
+        witness_(parts.witness),
         icmp_relay_(parts.icmp_relay_rate) {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -46,10 +49,13 @@ class Worker {
 
  private:
   void receive() noexcept;
+  /// The burst through all stages.
+  void run(const Snapshot& now, Instant time) noexcept;
 
   PacketIo& io_;
   FlowContext& flows_;
   WorkerCounters& counters_;
+  BurstWitness* witness_;
   TokenBucket icmp_relay_;
   Burst burst_{};
 };

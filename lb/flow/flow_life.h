@@ -162,7 +162,7 @@ enum class FlowRank : std::uint8_t { expired, embryonic, stale, closing, establi
 /// A packet that neither begins nor ends a flow: event_of() would say payload, bare or datagram.
 [[nodiscard]] constexpr bool only_continues(PacketKind kind, std::uint8_t tcp_flags) {
   constexpr std::uint8_t kOthers = TcpHeader::kSyn | TcpHeader::kFin | TcpHeader::kRst;
-  return kind != PacketKind::icmp_error && (tcp_flags & kOthers) == 0;
+  return (kind == PacketKind::tcp || kind == PacketKind::udp) && (tcp_flags & kOthers) == 0;
 }
 
 /// Such a packet leaves the life of a flow whose backend keeps it as it is; only the time of its

@@ -190,18 +190,20 @@ void Ports::describe(const DataplaneConfig& config) {
 
 WorkerIo Ports::io_of(unsigned worker) const {
   const WorkerQueues& queues = worker_queues_[worker];
-  std::vector<WorkerIo::Queue> receive;
-  std::vector<WorkerIo::Queue> transmit;
-  std::vector<int> descriptors;
+  WorkerIo::Parts parts{.buffers = buffers_.get()};
   for (const PlannedQueue& planned : queues.receive) {
     const Device& device = devices_[planned.device];
-    receive.push_back({device.id(), planned.queue});
+    parts.receive.push_back({device.id(), planned.queue});
     if (planned.queue < device.descriptors().size())
-      descriptors.push_back(device.descriptors()[planned.queue]);
+      parts.descriptors.push_back(device.descriptors()[planned.queue]);
   }
   for (const PlannedQueue& planned : queues.transmit)
-    transmit.push_back({devices_[planned.device].id(), planned.queue});
-  return {std::move(receive), std::move(transmit), std::move(descriptors)};
+    parts.transmit.push_back({devices_[planned.device].id(), planned.queue});
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    parts.ports.resize(std::max<std::size_t>(parts.ports.size(), devices_[i].id() + 1u), kNoPort);
+    parts.ports[devices_[i].id()] = static_cast<PortNumber>(plan_.devices[i].port);
+  }
+  return WorkerIo(std::move(parts));
 }
 
 Result<void> Ports::set_vips(std::span<const IpAddress> vips) {

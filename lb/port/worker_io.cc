@@ -6,9 +6,9 @@
 namespace holdfast {
 
 unsigned WorkerIo::receive(std::span<rte_mbuf*> into) {
-  for (std::size_t tried = 0; tried < receive_.size(); ++tried) {
-    const Queue& from = receive_[next_];
-    next_ = next_ + 1 == receive_.size() ? 0 : next_ + 1;
+  for (std::size_t tried = 0; tried < parts_.receive.size(); ++tried) {
+    const Queue& from = parts_.receive[next_];
+    next_ = next_ + 1 == parts_.receive.size() ? 0 : next_ + 1;
     const auto count = rte_eth_rx_burst(from.device, from.queue, into.data(),
                                         static_cast<std::uint16_t>(into.size()));
     if (count > 0) return count;
@@ -17,7 +17,7 @@ unsigned WorkerIo::receive(std::span<rte_mbuf*> into) {
 }
 
 unsigned WorkerIo::transmit(PortNumber port, std::span<rte_mbuf*> packets) {
-  const Queue& to = transmit_[index_of(port)];
+  const Queue& to = parts_.transmit[index_of(port)];
   return rte_eth_tx_burst(to.device, to.queue, packets.data(),
                           static_cast<std::uint16_t>(packets.size()));
 }

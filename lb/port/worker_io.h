@@ -17,12 +17,14 @@ class WorkerIo : public PacketIo {
     std::uint16_t device = 0;  // DPDK's port id
     std::uint16_t queue = 0;
   };
-  /// `transmit` is indexed by PortNumber. `descriptors`: readable when a packet waits on one of the
-  /// queues of `receive`; `all_have_descriptors`: there is one for each of them.
-  WorkerIo(std::vector<Queue> receive, std::vector<Queue> transmit, std::vector<int> descriptors)
-      : receive_(std::move(receive)),
-        transmit_(std::move(transmit)),
-        descriptors_(std::move(descriptors)) {}
+  struct Parts {
+    std::vector<Queue> receive{};
+    std::vector<Queue> transmit{};    // by PortNumber
+    std::vector<int> descriptors{};   // readable when a packet waits on one of `receive`
+    std::vector<PortNumber> ports{};  // by DPDK's port id
+    rte_mempool* buffers = nullptr;   // that new packets are made in
+  };
+  explicit WorkerIo(Parts parts) : parts_(std::move(parts)) {}
 
   /// 0 means that all queues are empty. The queues take turns: a busy one starves no other.
   [[nodiscard]] unsigned receive(std::span<rte_mbuf*> into) override;
@@ -31,17 +33,19 @@ class WorkerIo : public PacketIo {
   /// the other kinds of port have no kernel beside them.
   [[nodiscard]] bool to_kernel(rte_mbuf* packet) override;
   void free(std::span<rte_mbuf*> packets) override;
+  [[nodiscard]] PortNumber came_from(const rte_mbuf& packet) const override {
+    return parts_.ports[packet.port];
+  }
+  [[nodiscard]] rte_mbuf* allocate() override { return rte_pktmbuf_alloc(parts_.buffers); }
 
-  [[nodiscard]] const std::vector<int>& descriptors() const { return descriptors_; }
+  [[nodiscard]] const std::vector<int>& descriptors() const { return parts_.descriptors; }
   /// Whether descriptors() tell of every packet. If not, the queues must be looked at.
   [[nodiscard]] bool can_sleep_on_descriptors() const {
-    return descriptors_.size() == receive_.size();
+    return parts_.descriptors.size() == parts_.receive.size();
   }
 
  private:
-  std::vector<Queue> receive_;
-  std::vector<Queue> transmit_;
-  std::vector<int> descriptors_;
+  Parts parts_;
   std::size_t next_ = 0;  // whose turn it is
 };
 

@@ -5,6 +5,25 @@
 
 namespace holdfast {
 
+namespace {
+
+/// To a VIP, but for no service of it.
+DropReason reason_without_service(PacketKind kind) {
+  switch (kind) {
+    case PacketKind::tcp:
+    case PacketKind::udp:
+    case PacketKind::later_fragment:
+      return DropReason::unknown_port;
+    case PacketKind::icmp_error:
+      return DropReason::icmp_unknown_service;
+    case PacketKind::echo_request:
+      return DropReason::icmp_not_routed;
+  }
+  return DropReason::unknown_port;
+}
+
+}  // namespace
+
 void classify(Burst& burst, const Snapshot& now, const FlowTable& table, TokenBucket& icmp_relay,
               Instant time) noexcept {
   burst.for_undecided([&](Burst::Lane lane) {
@@ -16,7 +35,7 @@ void classify(Burst& burst, const Snapshot& now, const FlowTable& table, TokenBu
     }
     const bool icmp_error = packet.kind == PacketKind::icmp_error;
     if (match.service == kNoService) {
-      burst.drop(lane, icmp_error ? DropReason::icmp_unknown_service : DropReason::unknown_port);
+      burst.drop(lane, reason_without_service(packet.kind));
       return;
     }
     // Only errors that would be relayed use up the rate, so nonsense can not starve real ones.

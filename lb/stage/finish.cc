@@ -15,15 +15,19 @@ namespace {
 
 /// Packets of one burst that share a fate, in order of arrival.
 struct Batch {
-  unsigned size = 0;
-  std::array<rte_mbuf*, Burst::kCapacity> mbuf;
-  std::array<Burst::Lane, Burst::kCapacity> lane;
-  std::array<std::uint32_t, Burst::kCapacity> bytes;  // the port may change an mbuf that it took
+  static constexpr unsigned kMost = Burst::kCapacity + Burst::kMaxExtra;
 
-  void add(const Burst& burst, Burst::Lane from) {
-    mbuf[size] = burst.mbuf[from];
-    lane[size] = from;
-    bytes[size] = burst.mbuf[from]->pkt_len;
+  unsigned size = 0;
+  std::array<rte_mbuf*, kMost> mbuf;
+  std::array<Burst::Lane, kMost> lane;
+  std::array<std::uint32_t, kMost> bytes;  // the port may change an mbuf that it took
+  std::array<bool, kMost> extra;           // not the lane's own buffer
+
+  void add(rte_mbuf* packet, Burst::Lane of, bool is_extra) {
+    mbuf[size] = packet;
+    lane[size] = of;
+    bytes[size] = packet->pkt_len;
+    extra[size] = is_extra;
     ++size;
   }
 };
@@ -37,11 +41,16 @@ struct Finish {
 
   void drop(Burst::Lane lane, DropReason reason) {
     counters.drop(reason);
-    to_free.add(burst, lane);
+    to_free.add(burst.mbuf[lane], lane, false);
   }
 
-  void count_transmitted(Burst::Lane lane, std::uint32_t bytes) {
+  void count_transmitted(Burst::Lane lane, std::uint32_t bytes, bool extra) {
     counters.transmitted.add();
+    if (extra) {
+      counters.extra_fragments.add();
+      counters.forwarded_bytes.add(bytes);
+      return;
+    }
     if (burst.verdict[lane].outcome == Outcome::answer) {
       counters.answered.add();
       return;
@@ -51,15 +60,26 @@ struct Finish {
     flows.count_forwarded(burst.service[lane], burst.backend[lane], burst.packet[lane].ip_length);
   }
 
+  /// A packet of which the port takes some fragments but not all is lost to its receiver: it is
+  /// dropped, and what left of it counts as extra.
   void transmit(PortNumber port, Batch& batch) {
     const unsigned taken = io.transmit(port, {batch.mbuf.data(), batch.size});
-    for (unsigned i = 0; i < taken; ++i) count_transmitted(batch.lane[i], batch.bytes[i]);
-    for (unsigned i = taken; i < batch.size; ++i) drop(batch.lane[i], DropReason::tx_full);
+    const bool splits = taken < batch.size && batch.extra[taken];
+    for (unsigned i = 0; i < taken; ++i)
+      count_transmitted(batch.lane[i], batch.bytes[i],
+                        batch.extra[i] || (splits && batch.lane[i] == batch.lane[taken]));
+    if (splits) counters.drop(DropReason::tx_full);
+    for (unsigned i = taken; i < batch.size; ++i) {
+      if (batch.extra[i])
+        to_free.add(batch.mbuf[i], batch.lane[i], true);
+      else
+        drop(batch.lane[i], DropReason::tx_full);
+    }
   }
 
   /// One call per port; the order on each is the order of arrival. Nearly always there is one port.
   void transmit_all(const Batch& leaving) {
-    std::array<bool, Burst::kCapacity> sent{};
+    std::array<bool, Batch::kMost> sent{};
     for (unsigned first = 0; first < leaving.size; ++first) {
       if (sent[first]) continue;
       const PortNumber port = burst.egress[leaving.lane[first]];
@@ -67,7 +87,7 @@ struct Finish {
       for (unsigned i = first; i < leaving.size; ++i) {
         if (sent[i] || burst.egress[leaving.lane[i]] != port) continue;
         sent[i] = true;
-        batch.add(burst, leaving.lane[i]);
+        batch.add(leaving.mbuf[i], leaving.lane[i], leaving.extra[i]);
       }
       transmit(port, batch);
     }
@@ -87,14 +107,19 @@ void finish(Burst& burst, PacketIo& io, WorkerCounters& counters, FlowContext& f
   Batch to_free;
   Batch leaving;
   Finish work{.burst = burst, .io = io, .counters = counters, .flows = flows, .to_free = to_free};
+  unsigned next_extra = 0;
   for (Burst::Lane lane = 0; lane < burst.size; ++lane) {
     switch (burst.verdict[lane].outcome) {
       case Outcome::forward:
       case Outcome::answer:
-        leaving.add(burst, lane);
+        leaving.add(burst.mbuf[lane], lane, false);
+        for (; next_extra < burst.extra_size && burst.extra[next_extra].lane == lane; ++next_extra)
+          leaving.add(burst.extra[next_extra].mbuf, lane, true);
         break;
       case Outcome::to_kernel:
         work.give_to_kernel(lane);
+        break;
+      case Outcome::hold:
         break;
       case Outcome::drop:
         work.drop(lane, burst.verdict[lane].reason);

@@ -38,6 +38,9 @@ Verdict parse_one(const rte_mbuf& mbuf, ParsedPacket& packet, const Snapshot& no
     verdict = Verdict::dropped(DropReason::multi_segment);
   else if (!verdict.decided() && packet.family == Family::ipv4 && checksum_flagged_bad(mbuf))
     verdict = Verdict::dropped(DropReason::ipv4_bad_checksum);
+  else if (!verdict.decided() && packet.part != FragmentPart::whole)
+    verdict = Verdict::dropped(packet.family == Family::ipv4 ? DropReason::ipv4_fragment
+                                                             : DropReason::ipv6_fragment);
 
   if (vip_known && stripped_tags(mbuf) + tags_in_bytes(packet) > 2) return Verdict::kernel();
   // Whether a faulty packet is to be dropped is ours to say only when it is for a VIP.

@@ -111,8 +111,9 @@ struct Question {
   return backend;
 }
 
-/// An ICMP error goes where the flow that it is about goes. Anyone can send one, so it records
-/// nothing, keeps nothing alive and ends nothing: an expired entry is left to the sweep.
+/// An ICMP error goes where the flow that it is about goes, and a later fragment where its first
+/// one does. Anyone can send one, so it records nothing, keeps nothing alive and ends nothing: an
+/// expired entry is left to the sweep.
 [[nodiscard]] BackendNumber follow_flow(const Question& q, FlowTable::Place place,
                                         const std::optional<Siblings::Found>& elsewhere) {
   const auto keeps = [&](BackendNumber backend) {
@@ -240,7 +241,8 @@ class PickBackend {
   }
 
   [[nodiscard]] bool is_about_flow(Burst::Lane lane) const {
-    return burst_.packet[lane].kind == PacketKind::icmp_error;
+    const PacketKind kind = burst_.packet[lane].kind;
+    return kind == PacketKind::icmp_error || kind == PacketKind::later_fragment;
   }
 
   [[nodiscard]] Question question(Burst::Lane lane) {

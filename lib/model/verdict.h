@@ -8,7 +8,14 @@
 
 namespace holdfast {
 
-enum class Outcome : std::uint8_t { undecided, forward, answer, to_kernel, drop };
+enum class Outcome : std::uint8_t {
+  undecided,
+  forward,
+  answer,  // turned into an answer to its sender (lib/model/answer.h)
+  to_kernel,
+  hold,  // a fragment that waits for its first one; it comes back, and is then something else
+  drop,
+};
 
 struct Verdict {
   Outcome outcome = Outcome::undecided;
@@ -17,6 +24,8 @@ struct Verdict {
   [[nodiscard]] constexpr bool decided() const { return outcome != Outcome::undecided; }
   [[nodiscard]] static constexpr Verdict dropped(DropReason why) { return {Outcome::drop, why}; }
   [[nodiscard]] static constexpr Verdict forwarded() { return {Outcome::forward, {}}; }
+  [[nodiscard]] static constexpr Verdict answered() { return {Outcome::answer, {}}; }
+  [[nodiscard]] static constexpr Verdict held() { return {Outcome::hold, {}}; }
   [[nodiscard]] static constexpr Verdict kernel() { return {Outcome::to_kernel, {}}; }
 
   friend constexpr bool operator==(const Verdict&, const Verdict&) = default;

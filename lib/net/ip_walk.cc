@@ -45,12 +45,16 @@ bool walk_extensions(const std::uint8_t* ip, IpWalk& walk) {
       const unsigned offset_more = fragment.offset_more.host();
       walk.protocol = fragment.next_header;
       walk.l4 += sizeof fragment;
-      if ((offset_more & 0xfff8) != 0) {
+      walk.more_fragments = (offset_more & 1) != 0;
+      walk.fragment_id = fragment.identification.host();
+      walk.fragment_offset = offset_more & 0xfff8;
+      walk.fragmentable = walk.l4;
+      if (walk.fragment_offset != 0) {
         walk.part = FragmentPart::later;
         return true;
       }
       // With neither offset nor M it is an atomic fragment (RFC 6946): a whole packet.
-      if ((offset_more & 1) != 0) walk.part = FragmentPart::first;
+      if (walk.more_fragments) walk.part = FragmentPart::first;
       continue;
     }
 
@@ -68,6 +72,7 @@ bool walk_extensions(const std::uint8_t* ip, IpWalk& walk) {
     if (current == IpProtocol::authentication && length < kMinAuthenticationHeader)
       return refuse(DropReason::ipv6_bad_extension);
     if (length > walk.end - walk.l4) return refuse(DropReason::ipv6_truncated);
+    if (current == IpProtocol::authentication) walk.authenticated = true;
     walk.protocol = header.next_header;
     walk.l4 += length;
   }

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "lib/model/drop_reason.h"
+#include "lib/net/fragment_part.h"
 #include "lib/net/headers.h"
 
 namespace holdfast {
@@ -18,14 +19,17 @@ enum class WalkOf : std::uint8_t {
   quote,   // in an ICMP error: cut anywhere, the IP length says only how long it was
 };
 
-enum class FragmentPart : std::uint8_t { whole, first, later };
-
 struct IpWalk {
   bool good = false;
   bool addresses_known = false;  // also when !good: the fault lies behind the addresses
   DropReason fault{};            // when !good
   FragmentPart part = FragmentPart::whole;
   bool dont_fragment = false;
+  bool authenticated = false;  // an authentication header was walked over
+  bool more_fragments = false;
+  std::uint32_t fragment_id = 0;
+  std::size_t fragment_offset = 0;  // bytes
+  std::size_t fragmentable = 0;     // where that part of the datagram begins, as l4
   std::uint8_t traffic_class = 0;
   IpProtocol protocol{};   // of what begins at l4
   std::size_t l4 = 0;      // bytes from the IP header's start; <= end
@@ -73,6 +77,12 @@ template <WalkOf kWhat>
     walk.part = FragmentPart::later;
   else if ((fragment & Ipv4Header::kMoreFragments) != 0)
     walk.part = FragmentPart::first;
+  if (walk.part != FragmentPart::whole) [[unlikely]] {
+    walk.more_fragments = (fragment & Ipv4Header::kMoreFragments) != 0;
+    walk.fragment_id = header.identification.host();
+    walk.fragment_offset = std::size_t{fragment & Ipv4Header::kOffsetMask} * 8;
+    walk.fragmentable = header_length;
+  }
   walk.dont_fragment = (fragment & Ipv4Header::kDontFragment) != 0;
   walk.traffic_class = header.type_of_service;
   walk.protocol = header.protocol;

@@ -111,9 +111,20 @@ Verdict parse_udp(std::size_t length, ParsedPacket& packet) {
 }
 
 template <Family kFamily>
+bool is_echo_request(const IcmpHeader& header) {
+  return header.type == (kFamily == Family::ipv4 ? 8 : 128) && header.code == 0;
+}
+
+template <Family kFamily>
 Verdict parse_icmp(const std::uint8_t* l4, std::size_t length, const IpWalk& walk,
                    ParsedPacket& packet) {
   if (length < sizeof(IcmpHeader)) return drop(DropReason::l4_truncated);
+  // A fragmented one is not answered: there is no reassembly here.
+  if (is_echo_request<kFamily>(overlay<IcmpHeader>(l4)) && walk.part == FragmentPart::whole) {
+    packet.kind = PacketKind::echo_request;
+    packet.protocol = walk.protocol;
+    return {};
+  }
   if (!is_icmp_error<kFamily>(overlay<IcmpHeader>(l4).type))
     return drop(DropReason::icmp_not_routed);
   return parse_quote<kFamily>(l4 + sizeof(IcmpHeader), length - sizeof(IcmpHeader), walk, packet);
@@ -141,6 +152,26 @@ Verdict parse_transport(const std::uint8_t* ip, const IpWalk& walk, ParsedPacket
   return {};
 }
 
+/// The key stands for the datagram until its first fragment tells the flow: its number is where the
+/// ports would be. IPv6's number is unique by itself (RFC 8200 4.5), IPv4's for each protocol (RFC
+/// 791 3.2).
+template <Family kFamily>
+void set_later_fragment(const IpWalk& walk, ParsedPacket& packet) {
+  constexpr bool kIsV4 = kFamily == Family::ipv4;
+  packet.kind = PacketKind::later_fragment;
+  const auto high = Be16::from_host(static_cast<std::uint16_t>(walk.fragment_id >> 16));
+  const auto low = Be16::from_host(static_cast<std::uint16_t>(walk.fragment_id));
+  set_flow<kFamily>(packet, walk.source, walk.destination, high, low,
+                    kIsV4 ? walk.protocol : IpProtocol::fragment);
+}
+
+void set_fragment(const IpWalk& walk, ParsedPacket& packet) {
+  packet.more_fragments = walk.more_fragments;
+  packet.fragment_id = walk.fragment_id;
+  packet.fragment_offset = static_cast<std::uint16_t>(walk.fragment_offset);
+  packet.fragment_length = static_cast<std::uint16_t>(walk.end - walk.fragmentable);
+}
+
 template <Family kFamily>
 ParseResult parse_ip(const std::uint8_t* frame, std::size_t size, ParsedPacket& packet) {
   constexpr bool kIsV4 = kFamily == Family::ipv4;
@@ -154,13 +185,17 @@ ParseResult parse_ip(const std::uint8_t* frame, std::size_t size, ParsedPacket& 
   if (!walk.good) return result(drop(walk.fault));
   if (is_martian<kFamily>(walk))
     return result(drop(kIsV4 ? DropReason::ipv4_martian : DropReason::ipv6_martian));
-  if (walk.part != FragmentPart::whole)
-    return result(drop(kIsV4 ? DropReason::ipv4_fragment : DropReason::ipv6_fragment));
-
   packet.traffic_class = walk.traffic_class;
   packet.dont_fragment = walk.dont_fragment;
   packet.ip_length = static_cast<std::uint16_t>(walk.length);
   packet.l4_offset = static_cast<std::uint16_t>(packet.l3_offset + walk.l4);
+  packet.part = walk.part;
+  packet.authenticated = walk.authenticated;
+  if (walk.part != FragmentPart::whole) set_fragment(walk, packet);
+  if (walk.part == FragmentPart::later) {
+    set_later_fragment<kFamily>(walk, packet);
+    return result({});
+  }
   return result(parse_transport<kFamily>(ip, walk, packet));
 }
 

@@ -8,6 +8,7 @@
 
 #include "lib/flow/flow_key.h"
 #include "lib/model/verdict.h"
+#include "lib/net/fragment_part.h"
 #include "lib/net/headers.h"
 
 namespace holdfast {
@@ -15,7 +16,9 @@ namespace holdfast {
 enum class PacketKind : std::uint8_t {
   tcp,
   udp,
-  icmp_error,  // carries a quote of a packet that a backend sent; belongs to the quoted flow
+  icmp_error,      // carries a quote of a packet that a backend sent; belongs to the quoted flow
+  echo_request,    // asks the VIP itself; names no flow
+  later_fragment,  // not the first: its flow is known only with the first one's ports
 };
 
 /// What later stages need, so that no header is looked at twice. Offsets are bytes from the start
@@ -27,6 +30,8 @@ struct alignas(8) ParsedPacket {
   std::uint8_t traffic_class = 0;  // DSCP and ECN of the packet as received
   bool has_payload = false;        // bytes behind the TCP or UDP header
   bool dont_fragment = false;      // IPv4 DF; always true for IPv6
+  FragmentPart part = FragmentPart::whole;
+  bool authenticated = false;  // behind an authentication header: nothing may be changed
   std::uint16_t l3_offset = 0;
   std::uint16_t l4_offset = 0;
   std::uint16_t ip_length = 0;  // IP header and payload; what lies behind is Ethernet padding
@@ -34,6 +39,12 @@ struct alignas(8) ParsedPacket {
   Be16 service_port{};                    // of the flow: the VIP's side
   IpAddress vip{};                        // the packet's own destination
   FlowKey key{};                          // client -> VIP; for icmp_error the quote, turned around
+
+  // Of fragments only, else not filled in.
+  bool more_fragments = false;
+  std::uint16_t fragment_offset = 0;  // bytes from the start of the datagram's fragmentable part
+  std::uint16_t fragment_length = 0;  // bytes of that part in this packet
+  std::uint32_t fragment_id = 0;      // IPv4: 16 bits
 };
 
 /// Reads `frame` (from the Ethernet header on). Undecided: `packet` is filled and names a flow.

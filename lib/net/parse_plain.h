@@ -58,6 +58,8 @@ namespace plain {
   packet.family = Family::ipv4;
   packet.traffic_class = header.type_of_service;
   packet.dont_fragment = (fragment & Ipv4Header::kDontFragment) != 0;
+  packet.part = FragmentPart::whole;
+  packet.authenticated = false;
   packet.l3_offset = sizeof(EthernetHeader);
   packet.l4_offset = sizeof(EthernetHeader) + sizeof header;
   packet.ip_length = static_cast<std::uint16_t>(length);
@@ -86,6 +88,8 @@ namespace plain {
   packet.family = Family::ipv6;
   packet.traffic_class = header.traffic_class();
   packet.dont_fragment = true;
+  packet.part = FragmentPart::whole;
+  packet.authenticated = false;
   packet.l3_offset = sizeof(EthernetHeader);
   packet.l4_offset = sizeof(EthernetHeader) + sizeof header;
   packet.ip_length = static_cast<std::uint16_t>(length + sizeof header);

@@ -37,16 +37,13 @@ void require_identity(const FlowTableCounters& c) {
   throw std::logic_error("entries of the flow table came or went without being counted");
 }
 
-/// The one reason that was counted between two readings.
-DropReason only_reason(const PacketCounters& before, const PacketCounters& after) {
-  int found = -1;
-  for (std::size_t i = 0; i < kDropReasonCount; ++i) {
-    if (after.dropped[i] == before.dropped[i]) continue;
-    if (found != -1) throw std::logic_error("packets of one burst were dropped for two reasons");
-    found = static_cast<int>(i);
+/// Of a packet whose verdict was another: the port or the kernel did not take it.
+DropReason reason_after_verdict(const PacketCounters& before, const PacketCounters& after) {
+  for (const DropReason reason : {DropReason::tx_full, DropReason::no_kernel_path}) {
+    const auto i = static_cast<std::size_t>(reason);
+    if (after.dropped[i] != before.dropped[i]) return reason;
   }
-  if (found == -1) throw std::logic_error("a packet was freed and no drop reason was counted");
-  return static_cast<DropReason>(found);
+  throw std::logic_error("a packet was freed and no drop reason was counted");
 }
 
 /// A flow's packets must not overtake each other.
@@ -77,8 +74,15 @@ LbUnderTest::LbUnderTest(std::vector<ServiceSpec> services, Options options)
       worker_({.io = io,
                .flows = flows,
                .counters = *counters_,
-               .icmp_relay_rate = options.icmp_relay_rate}) {
+               .icmp_relay_rate = options.icmp_relay_rate,
+               .witness = &reasons_}) {
   publish();
+}
+
+void LbUnderTest::Reasons::see(const Burst& burst) noexcept {
+  for (Burst::Lane lane = 0; lane < burst.size; ++lane)
+    if (burst.verdict[lane].outcome == Outcome::drop)
+      of[io_.arrival_of(burst.mbuf[lane])] = burst.verdict[lane].reason;
 }
 
 void LbUnderTest::publish() { snapshot_ = build_snapshot(services_, kSeed); }
@@ -121,7 +125,10 @@ std::vector<TestIo::Fate> LbUnderTest::run_burst() {
   const unsigned received = worker_.poll_once(*snapshot_, time);
   const PacketCounters after = counters();
   auto fates = io.take_fates();
-  if (fates.size() != received || io.held() != 0)
+  const auto made =
+      static_cast<std::size_t>(std::ranges::count(fates, TestIo::kMade, &TestIo::Fate::arrival));
+  if (fates.size() - made + after.held_now != received + before.held_now ||
+      io.held() != after.held_now)
     throw std::logic_error("a packet was received and never given back");
   const auto left = [&fates](TestIo::Fate::Kind kind) {
     return static_cast<std::uint64_t>(std::ranges::count(fates, kind, &TestIo::Fate::kind));
@@ -140,6 +147,7 @@ std::vector<TestIo::Fate> LbUnderTest::run_burst() {
 /// One burst; what became of its packets, in order of arrival.
 std::vector<Handled> LbUnderTest::poll() {
   const PacketCounters before = counters();
+  reasons_.of.clear();
   auto fates = run_burst();
   std::ranges::sort(fates, {}, &TestIo::Fate::arrival);
   std::vector<Handled> result;
@@ -154,7 +162,9 @@ std::vector<Handled> LbUnderTest::poll() {
         break;
       case TestIo::Fate::Kind::freed:
         handled.kind = Handled::Kind::dropped;
-        handled.reason = only_reason(before, counters());
+        handled.reason = reasons_.of.contains(fate.arrival)
+                             ? reasons_.of.at(fate.arrival)
+                             : reason_after_verdict(before, counters());
         break;
     }
     result.push_back(std::move(handled));

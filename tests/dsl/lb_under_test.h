@@ -8,9 +8,12 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <vector>
 
+#include "lb/burst.h"
+#include "lb/burst_witness.h"
 #include "lb/flow/flow_context.h"
 #include "lb/worker.h"
 #include "lb/worker_counters.h"
@@ -50,8 +53,7 @@ class LbUnderTest {
     return handle(packet.bytes(), shape);
   }
   Handled handle(std::span<const std::uint8_t> frame, const MbufShape& shape = {});
-  /// All at once, in bursts of at most Burst::kCapacity. When packets of one burst are dropped for
-  /// different reasons, which is whose is not known: std::logic_error.
+  /// All at once, in bursts of at most Burst::kCapacity.
   std::vector<Handled> handle_all(const std::vector<Packet>& packets);
 
   /// Handles what io.push() has queued, whatever becomes of it.
@@ -83,12 +85,24 @@ class LbUnderTest {
   FlowContext flows;
 
  private:
+  /// Remembers why each packet was dropped.
+  class Reasons : public BurstWitness {
+   public:
+    explicit Reasons(const TestIo& io) : io_(io) {}
+    void see(const Burst& burst) noexcept override;
+    std::map<std::size_t, DropReason> of{};  // by arrival
+
+   private:
+    const TestIo& io_;
+  };
+
   std::vector<TestIo::Fate> run_burst();
   std::vector<Handled> poll();
 
   std::vector<ServiceSpec> services_;
   std::unique_ptr<const Snapshot> snapshot_;
   std::unique_ptr<WorkerCounters> counters_ = std::make_unique<WorkerCounters>();
+  Reasons reasons_{io};
   Worker worker_;
 };
 

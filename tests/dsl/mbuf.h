@@ -18,6 +18,7 @@ struct MbufShape {
   std::uint16_t tailroom = 0;
   std::uint64_t ol_flags = 0;            // what the NIC says: RTE_MBUF_F_RX_...
   std::uint16_t vlan_tci = 0;            // a tag that the NIC stripped
+  std::uint16_t port = 0;                // that it comes in by
   std::size_t first_segment = SIZE_MAX;  // bytes in the first buffer; the rest goes to a second
 };
 
@@ -34,6 +35,7 @@ struct MbufShape {
   mbuf->refcnt = 1;
   mbuf->ol_flags = shape.ol_flags;
   mbuf->vlan_tci = shape.vlan_tci;
+  mbuf->port = shape.port;
   if (!bytes.empty()) std::memcpy(rte_pktmbuf_mtod(mbuf, void*), bytes.data(), bytes.size());
   return mbuf;
 }

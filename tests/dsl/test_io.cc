@@ -45,6 +45,15 @@ void TestIo::free(std::span<rte_mbuf*> packets) {
   for (rte_mbuf* packet : packets) give_back(packet, Fate::Kind::freed, kNoPort);
 }
 
+rte_mbuf* TestIo::allocate() {
+  if (buffers == 0) return nullptr;
+  --buffers;
+  // As large as the daemon's.
+  rte_mbuf* const mbuf = make_segment({}, {.tailroom = 3840 - RTE_PKTMBUF_HEADROOM});
+  arrivals_[mbuf] = kMade;
+  return mbuf;
+}
+
 void TestIo::give_back(rte_mbuf* packet, Fate::Kind kind, PortNumber port) {
   const auto arrival = arrivals_.find(packet);
   if (arrival == arrivals_.end())

@@ -20,10 +20,12 @@ class TestIo : public PacketIo {
   struct Fate {
     enum class Kind : std::uint8_t { sent, to_kernel, freed };
     Kind kind;
-    std::size_t arrival;  // the number that push() returned
+    std::size_t arrival;  // the number that push() returned; kMade: the worker made it itself
     PortNumber port = kNoPort;
     Bytes frame{};  // as it left; of a freed one nothing
   };
+
+  static constexpr std::size_t kMade = SIZE_MAX;
 
   TestIo() = default;
   TestIo(const TestIo&) = delete;
@@ -33,16 +35,23 @@ class TestIo : public PacketIo {
   std::size_t push(std::span<const std::uint8_t> frame, const MbufShape& shape);
   /// All that left since the last call, in the order in which it left.
   [[nodiscard]] std::vector<Fate> take_fates() { return std::exchange(fates_, {}); }
-  /// Packets that the worker holds: received, and not given back.
+  /// Packets that the worker holds: received or allocated, and not given back.
   [[nodiscard]] std::size_t held() const { return arrivals_.size(); }
+
+  [[nodiscard]] std::size_t arrival_of(rte_mbuf* packet) const { return arrivals_.at(packet); }
 
   bool has_kernel = true;
   std::map<PortNumber, unsigned> transmit_room{};  // absent: endless; else so many more are taken
+  unsigned buffers = 1'000'000;                    // so many more can be allocated
 
   unsigned receive(std::span<rte_mbuf*> into) override;
   unsigned transmit(PortNumber port, std::span<rte_mbuf*> packets) override;
   bool to_kernel(rte_mbuf* packet) override;
   void free(std::span<rte_mbuf*> packets) override;
+  [[nodiscard]] PortNumber came_from(const rte_mbuf& packet) const override {
+    return static_cast<PortNumber>(packet.port);
+  }
+  [[nodiscard]] rte_mbuf* allocate() override;
 
  private:
   void give_back(rte_mbuf* packet, Fate::Kind kind, PortNumber port);

@@ -68,7 +68,7 @@ std::vector<Faulty> faulty_packets() {
        Eth{} / Ip4{.more_fragments = true, .fragment_offset = 100, .protocol = 6} / payload(8)},
       {ipv4_fragment, "a last one",
        Eth{} / Ip4{.fragment_offset = 0x1fff, .protocol = 17} / payload(8)},
-      {ipv4_fragment, "a tiny first one (suricata bug 6887)",
+      {l4_truncated, "a tiny first fragment (suricata bug 6887)",
        Eth{} / Ip4{.more_fragments = true, .protocol = 6} / payload(8)},
 
       {ipv6_truncated, "an EtherType and nothing behind it", tcp6.cut_to(14)},
