@@ -26,6 +26,8 @@ std::string_view name_of(FlowRule rule) {
       return "unchecked_base_owner";
     case FlowRule::base_in_grace:
       return "base_owner_in_grace";
+    case FlowRule::stateless:
+      return "stateless";
   }
   return "?";
 }
@@ -132,6 +134,8 @@ class Explainer {
         return table_let_go(worker) +
                "it is the slot's base owner and went down a moment ago: a flow that runs most "
                "likely was there";
+      case FlowRule::stateless:
+        return slot_text(choice.backend) + ", and the service is stateless";
     }
     return "?";
   }
@@ -252,7 +256,10 @@ std::string render(const Json& result) {
                                               text_at(table, "backend"), text_at(table, "state"),
                                               flag_at(table, "proven") ? ", proven" : "",
                                               flag_at(table, "stays") ? "" : ", does not stay")});
-  if (tables.empty()) rows.push_back({"flow table", "no worker has it"});
+  if (flag_at(result, "stateless"))
+    rows.push_back({"flow table", "none: the service is stateless"});
+  else if (tables.empty())
+    rows.push_back({"flow table", "no worker has it"});
   rows.push_back({"tag", text_at(result, "tag")});
   return named_values(rows);
 }
@@ -277,6 +284,7 @@ Json explain(const FlowQuestion& question, const FlowAnswer& answer, std::string
   const Explainer explainer(answer, pool, pools);
   json["service"] = service;
   json["pool"] = pool;
+  json["stateless"] = answer.stateless;
   json["tag"] = tag_text(answer.tag);
   json["slot"] = answer.slot;
   json["slots"] = answer.slots;

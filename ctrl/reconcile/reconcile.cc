@@ -212,7 +212,9 @@ class Reconciler {
                                                .timeouts = service.timeouts,
                                                .max_share = service.max_share,
                                                .embryonic_share = service.embryonic_share,
-                                               .udp_repick_on_drain = service.udp_repick_on_drain};
+                                               .udp_repick_on_drain = service.udp_repick_on_drain,
+                                               .stateless = service.stateless,
+                                               .mss_clamp = service.mss_clamp.value_or(0)};
       for (const IpAddress& vip : service.vips)
         rules.push_back({vip, service.protocol, service.ports, number});
     }

@@ -173,10 +173,12 @@ enum class FlowRank : std::uint8_t { expired, embryonic, stale, closing, establi
 }
 
 /// How long an entry lives without a packet. A UDP flow has one lifetime: its second packet may
-/// come late, and its first is no half-open handshake.
+/// come late, and its first is no half-open handshake. A stateless service has no flows: what one
+/// left behind from before is over.
 [[nodiscard]] constexpr FlowTime lifetime(FlowState state, const Service& service) {
   const FlowTimeouts& timeouts = service.timeouts;
-  if (service.protocol == IpProtocol::udp) return timeouts.udp;
+  if (service.protocol == IpProtocol::udp)
+    return service.stateless ? std::chrono::seconds{0} : timeouts.udp;
   switch (state) {
     case FlowState::free:
     case FlowState::embryonic:

@@ -124,6 +124,7 @@ class Lookup {
  private:
   /// The order of pick_backend: the worker's own table, another's, Maglev.
   [[nodiscard]] FlowChoice choose(std::size_t worker, FlowEvent event, FlowTime idle) const {
+    if (flow_.service.stateless) return to(FlowRule::stateless, flow_.pick_stateless());
     if (const auto& own = sightings_[worker]) {
       if (stays(*own, event, idle)) return to(FlowRule::own_table, own->backend);
       return by_slot(flow_.pick_anew(event));
@@ -196,7 +197,9 @@ FlowAnswer look_up_flow(const FlowQuestion& question, const Snapshot& snapshot,
   answer.effective_owner = flow.effective_owner();
 
   Sightings sightings;
-  for (const FlowTable* const table : tables) sightings.push_back(table->peek(flow.hash));
+  answer.stateless = flow.service.stateless;
+  if (!answer.stateless)
+    for (const FlowTable* const table : tables) sightings.push_back(table->peek(flow.hash));
   const Lookup lookup(flow, std::move(sightings));
   answer.tables = lookup.tables();
   for (std::size_t worker = 0; worker < tables.size(); ++worker) {

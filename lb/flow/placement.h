@@ -75,6 +75,10 @@ struct Placement {
     return event == FlowEvent::syn ? pick_new() : effective_owner();
   }
 
+  /// For any packet of a stateless service, and what is about one: no table knows it, and there is
+  /// no flow that could have begun elsewhere.
+  [[nodiscard]] BackendNumber pick_stateless() const { return effective_owner(); }
+
   /// What the backend of an entry means for its flow. One that no longer keeps its flows keeps them
   /// all the same where Maglev has nothing better: only draining backends are left.
   [[nodiscard]] Standing standing(BackendNumber backend) const {

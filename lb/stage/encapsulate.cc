@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lb/encap/encap.h"
+#include "lb/stage/clamp_syn.h"
 #include "lb/stage/stages.h"
 
 namespace holdfast {
@@ -83,6 +84,8 @@ Verdict encapsulate_one(Burst& burst, Burst::Lane lane, const Snapshot& now) {
   burst.egress[lane] = out.hop.port;
   rte_mbuf& mbuf = *burst.mbuf[lane];
   const ParsedPacket& packet = burst.packet[lane];
+  if ((packet.tcp_flags & TcpHeader::kSyn) != 0)
+    clamp_syn(mbuf, packet, *now.service(burst.service[lane]));
   const bool v4 = backend->address.is_v4();
   if (out.hop.vlan == 0)
     return v4 ? wrap<false, Family::ipv4>(mbuf, packet, out)

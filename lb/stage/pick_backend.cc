@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which backend takes the packet: the flow table if it knows the flow (and the flow may stay), else
-// another worker's table, else Maglev.
+// another worker's table, else Maglev. Of a stateless service Maglev alone.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -179,6 +179,7 @@ class PickBackend {
   /// Not inlined: it would take the registers of the short way.
   [[gnu::noinline]] void decide(Burst::Lane lane, FlowTable::Place found) {
     const Question q = question(lane);
+    if (q.flow.service.stateless) return go_to(lane, q.flow.pick_stateless());
     const auto place = still_counts(q, lane, found);
     if (place == FlowTable::kNowhere) {
       // Behind an earlier packet of its flow, whatever it is: neither a SYN nor one that the budget
@@ -212,12 +213,16 @@ class PickBackend {
   void settle(const Question& q, Burst::Lane lane, FlowTable::Place place,
               const std::optional<Siblings::Found>& elsewhere) {
     if (is_about_flow(lane))
-      burst_.backend[lane] = follow_flow(q, place, elsewhere);
+      go_to(lane, follow_flow(q, place, elsewhere));
     else if (place == FlowTable::kNowhere)
-      burst_.backend[lane] = meet_nothing(q, elsewhere);
+      go_to(lane, meet_nothing(q, elsewhere));
     else
-      burst_.backend[lane] = meet_entry(q, place, flows_.table.at(place));
-    if (burst_.backend[lane] == kNoBackend) burst_.drop(lane, DropReason::no_backend);
+      go_to(lane, meet_entry(q, place, flows_.table.at(place)));
+  }
+
+  void go_to(Burst::Lane lane, BackendNumber backend) {
+    burst_.backend[lane] = backend;
+    if (backend == kNoBackend) burst_.drop(lane, DropReason::no_backend);
   }
 
   /// What find() found, if its time is not over.

@@ -88,13 +88,20 @@ struct BgpConfig {
   friend bool operator==(const BgpConfig&, const BgpConfig&) = default;
 };
 
+/// What every IPv4 host takes (RFC 9293 section 3.7.1), and what a frame of 9000 bytes has room
+/// for.
+inline constexpr std::uint16_t kMinMssClamp = 536;
+inline constexpr std::uint16_t kMaxMssClamp = 8960;
+
 struct ServiceConfig {
   std::string name;
   std::vector<IpAddress> vips;
   IpProtocol protocol = IpProtocol::tcp;  // tcp or udp
   PortRange ports;
   std::string pool;
+  bool stateless = false;            // udp = "flow" | "stateless"
   bool udp_repick_on_drain = false;  // udp_on_drain = "keep" | "repick"
+  std::optional<std::uint16_t> mss_clamp;
   double max_share = 1.0;
   double embryonic_share = 0.25;
   FlowTimeouts timeouts;

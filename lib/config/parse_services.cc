@@ -44,17 +44,37 @@ void parse_ports_key(TableReader& reader, ServiceConfig& service, ServicePlaces&
   places.ports = reader.place("ports");
 }
 
+/// A key that means something for one protocol only.
+void require_protocol(TableReader& reader, const ServiceConfig& service, std::string_view key,
+                      IpProtocol wanted) {
+  if (!reader.has(key) || service.protocol == wanted) return;
+  const bool udp = wanted == IpProtocol::udp;
+  reader.fault(key, fmt::format("\"{}\" is for services with protocol = \"{}\"; {} has \"{}\"", key,
+                                udp ? "udp" : "tcp", reader.what(), udp ? "tcp" : "udp"));
+}
+
 void parse_protocol(TableReader& reader, ServiceConfig& service) {
   const auto protocol =
       reader.choice<IpProtocol>("protocol", {{"tcp", IpProtocol::tcp}, {"udp", IpProtocol::udp}});
   if (protocol) service.protocol = *protocol;
-  const auto repick = reader.choice<bool>("udp_on_drain", {{"keep", false}, {"repick", true}});
-  if (!repick) return;
-  service.udp_repick_on_drain = *repick;
-  if (service.protocol != IpProtocol::udp)
-    reader.fault("udp_on_drain", fmt::format("\"udp_on_drain\" is for services with protocol = "
-                                             "\"udp\"; {} has \"tcp\"",
-                                             reader.what()));
+  if (const auto stateless = reader.choice<bool>("udp", {{"flow", false}, {"stateless", true}})) {
+    service.stateless = *stateless;
+    require_protocol(reader, service, "udp", IpProtocol::udp);
+  }
+  if (const auto repick =
+          reader.choice<bool>("udp_on_drain", {{"keep", false}, {"repick", true}})) {
+    service.udp_repick_on_drain = *repick;
+    require_protocol(reader, service, "udp_on_drain", IpProtocol::udp);
+    if (service.stateless && service.protocol == IpProtocol::udp)
+      reader.fault("udp_on_drain",
+                   fmt::format("\"udp_on_drain\" does nothing for {}, which has udp = "
+                               "\"stateless\": each packet goes to a backend that takes new flows",
+                               reader.what()));
+  }
+  if (const auto clamp = reader.integer("mss_clamp", kMinMssClamp, kMaxMssClamp)) {
+    service.mss_clamp = static_cast<std::uint16_t>(*clamp);
+    require_protocol(reader, service, "mss_clamp", IpProtocol::tcp);
+  }
 }
 
 void parse_communities(TableReader& reader, VipConfig& vip, Faults& faults) {

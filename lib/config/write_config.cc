@@ -151,7 +151,11 @@ std::string service_section(const ServiceConfig& service) {
   keys.add_text("protocol", udp ? "udp" : "tcp");
   keys.add_text("ports", service.ports.text());
   keys.add_text("pool", service.pool);
-  if (udp) keys.add_text("udp_on_drain", service.udp_repick_on_drain ? "repick" : "keep");
+  if (udp) keys.add_text("udp", service.stateless ? "stateless" : "flow");
+  // For a stateless service the key would be a fault.
+  if (udp && !service.stateless)
+    keys.add_text("udp_on_drain", service.udp_repick_on_drain ? "repick" : "keep");
+  if (service.mss_clamp) keys.add_number("mss_clamp", *service.mss_clamp);
   keys.add("max_share", number(service.max_share));
   keys.add("embryonic_share", number(service.embryonic_share));
   Keys timeouts;

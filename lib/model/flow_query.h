@@ -33,6 +33,7 @@ enum class FlowRule : std::uint8_t {
   slot,            // no table: the effective owner of its slot
   unchecked_base,  // no table: the slot's base owner, which was not checked since the start
   base_in_grace,   // no table: the slot's base owner, which went down within its grace
+  stateless,       // no table is asked: the effective owner of its slot
 };
 
 struct FlowChoice {
@@ -70,7 +71,8 @@ struct FlowAnswer {
   std::optional<DropReason> dropped{};  // before any choice: a source that no client may have, a
                                         // port of no service. What follows is then not filled in
   ServiceNumber service = kNoService;
-  std::uint64_t tag = 0;  // as in FlowRow
+  bool stateless = false;  // the service keeps no flows, so no table has this one
+  std::uint64_t tag = 0;   // as in FlowRow
   std::uint32_t slot = 0;
   std::uint32_t slots = 0;  // of the pool's table; 0: it has none
   BackendNumber base_owner = kNoBackend;

@@ -33,6 +33,8 @@ struct Service {
   double max_share = 1.0;         // of a worker's table, (0, 1]: all its entries
   double embryonic_share = 0.25;  // of a worker's table, (0, 1]: its embryonic entries
   bool udp_repick_on_drain = false;
+  bool stateless = false;       // UDP: the effective table alone decides, nothing is stored
+  std::uint16_t mss_clamp = 0;  // TCP: the largest MSS that a backend may hear of; 0: any
 };
 
 /// Slot -> owner. Shared between snapshots while nothing about the pool changed.

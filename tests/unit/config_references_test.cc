@@ -235,6 +235,32 @@ TEST_CASE("udp_on_drain belongs to UDP services") {
         "has \"tcp\""}});
 }
 
+TEST_CASE("udp = stateless belongs to UDP services, and leaves nothing to keep on a drain") {
+  CHECK(good_config(edited("protocol = \"udp\"", "protocol = \"udp\"\nudp = \"stateless\""))
+            .services[1]
+            .stateless);
+  CHECK_FALSE(good_config(edited("protocol = \"udp\"", "protocol = \"udp\"\nudp = \"flow\""))
+                  .services[1]
+                  .stateless);
+  check_edits(
+      {{"ports = \"443\"", "ports = \"443\"\nudp = \"flow\"",
+        "h.toml:20:7: \"udp\" is for services with protocol = \"udp\"; service \"web\" has "
+        "\"tcp\""},
+       {"protocol = \"udp\"", "protocol = \"udp\"\nudp_on_drain = \"repick\"\nudp = \"stateless\"",
+        "h.toml:26:16: \"udp_on_drain\" does nothing for service \"media\", which has udp = "
+        "\"stateless\": each packet goes to a backend that takes new flows"}});
+}
+
+TEST_CASE("mss_clamp belongs to TCP services") {
+  CHECK(good_config(edited("ports = \"443\"", "ports = \"443\"\nmss_clamp = 1220"))
+            .services[0]
+            .mss_clamp == 1220);
+  CHECK_FALSE(good_config(kGood).services[0].mss_clamp);
+  check_edits({{"protocol = \"udp\"", "protocol = \"udp\"\nmss_clamp = 1220",
+                "h.toml:26:13: \"mss_clamp\" is for services with protocol = \"tcp\"; service "
+                "\"media\" has \"udp\""}});
+}
+
 TEST_CASE("a pool's table has a slot for every backend") {
   CHECK(faults_of(edited("check = \"alive\"", "check = \"alive\"\ntable_size = 2")).empty());
   std::string text{kGood};

@@ -157,6 +157,18 @@ TEST_CASE("lookup in text says it once where all workers agree, else for each") 
   CHECK(has_row(differs, "flow table", "worker 1: web/b1, established, proven"));
 }
 
+TEST_CASE("lookup of a stateless service's packets says that no table counts") {
+  auto stateless = answer({.rule = FlowRule::stateless, .backend = kSecond});
+  stateless.stateless = true;
+  stateless.base_owner = kSecond;
+  CHECK(because(stateless) == "it is the slot's base owner, and the service is stateless");
+  CHECK(told(stateless)["workers"].at(0)["next"]["rule"] == "stateless");
+  CHECK(told(stateless)["stateless"] == true);
+  CHECK(told(answer({}))["stateless"] == false);
+  CHECK(has_row(stateless, "goes to", "web/b2"));
+  CHECK(has_row(stateless, "flow table", "none: the service is stateless"));
+}
+
 TEST_CASE("lookup of what is no VIP's or no service's says where it ends") {
   CHECK(text({}).find("the kernel: 2001:db8::10 is no VIP") != std::string::npos);
   CHECK(text({.is_vip = true, .dropped = DropReason::unknown_port})

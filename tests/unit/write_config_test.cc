@@ -42,6 +42,7 @@ name = "web"
 vips = ["203.0.113.10", "2001:db8::10"]
 ports = "443"
 pool = "proxies"
+mss_clamp = 1220
 embryonic_share = 0.1
 [[service]]
 name = "media"
@@ -58,6 +59,7 @@ vips = ["203.0.113.10"]
 protocol = "udp"
 ports = "any"
 pool = "other"
+udp = "stateless"
 [[pool]]
 name = "proxies"
 check = "alive"
