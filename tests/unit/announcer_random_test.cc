@@ -127,7 +127,7 @@ class Chaos {
 TEST_CASE(
     "after any faults the RIB is as wanted, in 2 s of the speaker's return, foreign paths "
     "never touched") {
-  for (unsigned seed = 1; seed <= 200; ++seed) {
+  for (unsigned seed = 1; seed <= rounds(200); ++seed) {
     INFO("seed " << seed);
     Chaos(seed).run();
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/sanitized.h"
 
 using namespace holdfast;
 
@@ -115,7 +116,7 @@ TEST_CASE("the table agrees with a search through the rules") {
   }
   std::shuffle(rules.begin(), rules.end(), engine);
   const ServiceTable table({}, rules);
-  for (int round = 0; round < 20000; ++round) {
+  for (unsigned round = 0; round < rounds(20000); ++round) {
     const IpAddress& vip = vips[random() % vips.size()];
     const auto port = static_cast<std::uint16_t>(random());
     const ServiceRule* best = nullptr;

@@ -11,7 +11,7 @@ from .results import Result, matches
 
 AT_ONCE = 2
 # Seconds of fuzzing: the sum over all targets in the short run, for each one in the full run.
-TOGETHER, EACH = 120, 60
+TOGETHER, EACH = 80, 60
 
 
 def run(pattern: str | None, full: bool) -> list[Result]:
