@@ -3,6 +3,7 @@
 // is wanted within the bound, and no foreign path was ever touched.
 #include <random>
 
+#include "tests/sanitized.h"
 #include "tests/unit/announcer_world.h"
 
 namespace holdfast {
