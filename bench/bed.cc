@@ -32,9 +32,9 @@ std::unique_ptr<Snapshot> make_snapshot(const Fleet& fleet) {
   snapshot->generation = 1;
   snapshot->seed = kSeed;
   snapshot->services = {service(IpProtocol::tcp), service(IpProtocol::udp)};
-  const std::array vips{kVip4, IpAddress::v6(kVip6)};
+  const std::array vips{VipEntry{kVip4}, VipEntry{IpAddress::v6(kVip6)}};
   std::vector<ServiceRule> rules;
-  for (const IpAddress& vip : vips) {
+  for (const auto& [vip, options] : vips) {
     rules.push_back({vip, IpProtocol::tcp, {80, 80}, kTcpService});
     rules.push_back({vip, IpProtocol::udp, {443, 443}, kUdpService});
   }

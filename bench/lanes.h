@@ -86,7 +86,7 @@ class Stages {
       if (until == Stage::classify) continue;
       pick_backend(burst_, snapshot_, flows_, time_);
       if (until == Stage::pick_backend) continue;
-      encapsulate(burst_, snapshot_);
+      encapsulate(burst_, snapshot_, io_);
       time_ += tick;
       forwarded += burst_.verdict[0].outcome == Outcome::forward;
     }
@@ -125,6 +125,7 @@ class Stages {
   const Snapshot& snapshot_;
   FlowContext flows_;
   TokenBucket icmp_relay_{1000};
+  MemoryIo<rte_mbuf* (*)()> io_{nullptr};  // never asked: all packets fit their tunnels
   Instant time_ = kStart;
   Burst burst_{};
 };

@@ -31,6 +31,7 @@ struct Burst {
   std::array<BackendNumber, kCapacity> backend{};  // pick_backend
   std::array<PortNumber, kCapacity> egress{};      // encapsulate, answer
   std::array<Answer, kCapacity> answer{};          // of those whose outcome is answer
+  unsigned answer_count = 0;
 
   /// One more packet to send for a lane: an inner fragment behind the first, which stays in the
   /// lane's own buffer. Leaves by the lane's egress, right behind it.
@@ -52,6 +53,7 @@ struct Burst {
   void answer_with(Lane lane, Answer what) {
     answer[lane] = what;
     verdict[lane] = Verdict::answered();
+    ++answer_count;
   }
 };
 

@@ -39,6 +39,7 @@ Result<std::unique_ptr<DataPlane>> DataPlane::open(const Config& config) {
           .cpu = plane->ports_.worker_cpus()[i],
           .busy_poll = wanted.busy_poll,
           .icmp_relay_rate = wanted.icmp_relay_rate,
+          .icmp_answer_rate = wanted.icmp_answer_rate,
           .flows = {.capacity = wanted.flow_capacity,
                     .numa_node = static_cast<int>(rte_lcore_to_socket_id(i + 1)),
                     .sibling_lookup_rate = wanted.sibling_lookup_rate,

@@ -19,10 +19,12 @@ unsigned Worker::poll_once(const Snapshot& now, Instant time) noexcept {
 
 void Worker::run(const Snapshot& now, Instant time) noexcept {
   burst_.extra_size = 0;
+  burst_.answer_count = 0;
   parse(burst_, now);
   classify(burst_, now, flows_.table, icmp_relay_, time);
   pick_backend(burst_, now, flows_, time);
-  encapsulate(burst_, now);
+  encapsulate(burst_, now, io_);
+  answer(burst_, now, answer_rates_, io_, time);
   if (witness_ != nullptr) witness_->see(burst_);
   finish(burst_, io_, counters_, flows_);
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "lb/answer_rates.h"
 #include "lb/burst.h"
 #include "lib/base/instant.h"
 #include "lib/base/token_bucket.h"
@@ -30,7 +31,8 @@ class Worker {
     PacketIo& io;
     FlowContext& flows;
     WorkerCounters& counters;
-    std::uint32_t icmp_relay_rate = 1000;  // ICMP errors a second
+    std::uint32_t icmp_relay_rate = 1000;   // ICMP errors a second
+    std::uint32_t icmp_answer_rate = 1000;  // answers of each kind a second
     BurstWitness* witness = nullptr;
   };
   explicit Worker(const Parts& parts)
@@ -38,7 +40,8 @@ class Worker {
         flows_(parts.flows),
         counters_(parts.counters),
         witness_(parts.witness),
-        icmp_relay_(parts.icmp_relay_rate) {}
+        icmp_relay_(parts.icmp_relay_rate),
+        answer_rates_(parts.icmp_answer_rate) {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -57,6 +60,7 @@ class Worker {
   WorkerCounters& counters_;
   BurstWitness* witness_;
   TokenBucket icmp_relay_;
+  AnswerRates answer_rates_;
   Burst burst_{};
 };
 

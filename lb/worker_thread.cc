@@ -31,7 +31,8 @@ WorkerThread::WorkerThread(const Options& options, WorkerIo io, SnapshotSlot::Re
       worker_({.io = io_,
                .flows = flows_,
                .counters = counters_,
-               .icmp_relay_rate = options.icmp_relay_rate}) {}
+               .icmp_relay_rate = options.icmp_relay_rate,
+               .icmp_answer_rate = options.icmp_answer_rate}) {}
 
 WorkerThread::~WorkerThread() { stop(); }
 

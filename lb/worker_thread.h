@@ -25,6 +25,7 @@ class WorkerThread {
     int cpu = -1;        // of that lcore, for reports
     bool busy_poll = false;
     std::uint32_t icmp_relay_rate = 1000;
+    std::uint32_t icmp_answer_rate = 1000;
     FlowOptions flows{};
   };
 

@@ -233,8 +233,9 @@ std::string render(const Json& result) {
     return named_values(rows);
   }
   if (const auto dropped = text_at(result, "dropped"); !dropped.empty()) {
-    rows.push_back({"goes to", fmt::format("nowhere, it is dropped ({}): {}", dropped,
-                                           text_at(result, "because"))});
+    rows.push_back({"goes to", fmt::format("nowhere, it is {} ({}): {}",
+                                           flag_at(result, "rejected") ? "rejected" : "dropped",
+                                           dropped, text_at(result, "because"))});
     return named_values(rows);
   }
   const auto& workers = list_at(result, "workers");
@@ -279,6 +280,7 @@ Json explain(const FlowQuestion& question, const FlowAnswer& answer, std::string
   if (answer.dropped) {
     json["dropped"] = text_of(*answer.dropped).name;
     json["because"] = text_of(*answer.dropped).sentence;
+    json["rejected"] = answer.rejected;
     return json;
   }
   const Explainer explainer(answer, pool, pools);

@@ -32,8 +32,8 @@ std::string too_narrow(const NextHop& way, const PathNeeds& needs) {
   const std::uint32_t needed = needs.client_mtu + needs.header;
   if (way.mtu >= needed) return {};
   return fmt::format(
-      "the MTU by {} is {}, so packets of clients above {} bytes are dropped: raise it to {} on "
-      "links and routes, or lower client_mtu ({}) if clients never send more",
+      "the MTU by {} is {}, so packets of clients above {} bytes are answered with Packet Too Big, "
+      "or fragmented: raise it to {} on links and routes, or lower client_mtu ({}) if that is meant",
       port_name(needs.ports, way.port), way.mtu,
       way.mtu - std::min<std::uint32_t>(way.mtu, needs.header), needed, needs.client_mtu);
 }

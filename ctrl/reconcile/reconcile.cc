@@ -201,8 +201,10 @@ class Reconciler {
     std::map<std::string_view, PoolNumber> pool_numbers;
     for (std::size_t i = 0; i < config_.pools.size(); ++i)
       pool_numbers.emplace(config_.pools[i].name, static_cast<PoolNumber>(i));
-    std::vector<IpAddress> vips;
-    for (const VipConfig& vip : config_.vips) vips.push_back(vip.address);
+    std::vector<VipEntry> vips;
+    for (const VipConfig& vip : config_.vips)
+      vips.push_back(
+          {vip.address, {.echo = vip.echo, .reject_unknown_port = vip.reject_unknown_port}});
     std::vector<ServiceRule> rules;
     for (const ServiceConfig& service : config_.services) {
       const ServiceNumber number = state_.service_numbers.find(service.name).value();

@@ -178,10 +178,12 @@ FlowAnswer look_up_flow(const FlowQuestion& question, const Snapshot& snapshot,
     answer.dropped = parsed.verdict.reason;
     return answer;
   }
-  answer.service =
-      snapshot.service_table.lookup(packet.vip, packet.protocol, packet.service_port).service;
+  const auto match =
+      snapshot.service_table.lookup(packet.vip, packet.protocol, packet.service_port);
+  answer.service = match.service;
   if (answer.service == kNoService) {
     answer.dropped = DropReason::unknown_port;
+    answer.rejected = match.options.reject_unknown_port;
     return answer;
   }
 

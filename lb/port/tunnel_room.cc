@@ -34,14 +34,14 @@ struct Narrow {
   unsigned header = 0;  // bytes; 0: nothing is too narrow
 };
 
-/// What to do; client_mtu is lowered only where clients keep to it.
+/// What to do; with a lower client_mtu longer packets are answered or fragmented.
 std::string ways_out(const Narrow& narrow, unsigned needed, const KernelInterface& interface) {
   const unsigned room = std::min(interface.mtu, kMaxAfXdpMtu);
   const auto lower = room < kMinClientMtu + narrow.header
                          ? std::string()
                          : fmt::format(
-                               "set client_mtu = {} in [dataplane] if clients never send "
-                               "more",
+                               "set client_mtu = {} in [dataplane] if clients shall be told "
+                               "to send no more",
                                room - narrow.header);
   if (needed > kMaxAfXdpMtu) return fmt::format("AF_XDP takes at most {}: {}", kMaxAfXdpMtu, lower);
   return fmt::format("`ip link set {} mtu {}`{}{}", interface.name, needed,

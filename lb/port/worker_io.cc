@@ -11,7 +11,9 @@ unsigned WorkerIo::receive(std::span<rte_mbuf*> into) {
     next_ = next_ + 1 == parts_.receive.size() ? 0 : next_ + 1;
     const auto count = rte_eth_rx_burst(from.device, from.queue, into.data(),
                                         static_cast<std::uint16_t>(into.size()));
-    if (count > 0) return count;
+    if (count == 0) continue;
+    last_ = parts_.ports[from.device];
+    return count;
   }
   return 0;
 }

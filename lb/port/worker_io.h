@@ -34,7 +34,8 @@ class WorkerIo : public PacketIo {
   [[nodiscard]] bool to_kernel(rte_mbuf* packet) override;
   void free(std::span<rte_mbuf*> packets) override;
   [[nodiscard]] PortNumber came_from(const rte_mbuf& packet) const override {
-    return parts_.ports[packet.port];
+    // A driver that leaves the field as it was is no reason to read beyond the list.
+    return packet.port < parts_.ports.size() ? parts_.ports[packet.port] : last_;
   }
   [[nodiscard]] rte_mbuf* allocate() override { return rte_pktmbuf_alloc(parts_.buffers); }
 
@@ -46,7 +47,8 @@ class WorkerIo : public PacketIo {
 
  private:
   Parts parts_;
-  std::size_t next_ = 0;  // whose turn it is
+  std::size_t next_ = 0;       // whose turn it is
+  PortNumber last_ = kNoPort;  // that packets came in by
 };
 
 }  // namespace holdfast

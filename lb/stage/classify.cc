@@ -7,19 +7,32 @@ namespace holdfast {
 
 namespace {
 
-/// To a VIP, but for no service of it.
-DropReason reason_without_service(PacketKind kind) {
+/// To a VIP, but for no service of it. Not inlined: hardly any packet comes here.
+[[gnu::noinline]] void meet_no_service(Burst& burst, Burst::Lane lane, VipOptions vip) {
+  const PacketKind kind = burst.packet[lane].kind;
   switch (kind) {
     case PacketKind::tcp:
     case PacketKind::udp:
+      if (vip.reject_unknown_port)
+        burst.answer_with(lane, {.kind = kind == PacketKind::tcp ? AnswerKind::reset
+                                                                 : AnswerKind::port_unreachable});
+      else
+        burst.drop(lane, DropReason::unknown_port);
+      return;
     case PacketKind::later_fragment:
-      return DropReason::unknown_port;
+      // What is to be said was said about the first one.
+      burst.drop(lane, DropReason::unknown_port);
+      return;
     case PacketKind::icmp_error:
-      return DropReason::icmp_unknown_service;
+      burst.drop(lane, DropReason::icmp_unknown_service);
+      return;
     case PacketKind::echo_request:
-      return DropReason::icmp_not_routed;
+      if (vip.echo)
+        burst.answer_with(lane, {.kind = AnswerKind::echo_reply});
+      else
+        burst.drop(lane, DropReason::echo_off);
+      return;
   }
-  return DropReason::unknown_port;
 }
 
 }  // namespace
@@ -35,7 +48,7 @@ void classify(Burst& burst, const Snapshot& now, const FlowTable& table, TokenBu
     }
     const bool icmp_error = packet.kind == PacketKind::icmp_error;
     if (match.service == kNoService) {
-      burst.drop(lane, reason_without_service(packet.kind));
+      meet_no_service(burst, lane, match.options);
       return;
     }
     // Only errors that would be relayed use up the rate, so nonsense can not starve real ones.

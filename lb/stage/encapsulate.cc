@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <rte_mbuf.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "lb/encap/encap.h"
 #include "lb/stage/clamp_syn.h"
+#include "lb/stage/split.h"
 #include "lb/stage/stages.h"
+#include "lib/net/ip_walk.h"
 
 namespace holdfast {
 
@@ -55,7 +58,13 @@ struct Outgoing {
   const Backend& backend;
   const NextHop& hop;
   std::uint32_t entropy;
+  const Snapshot& now;
+  Burst& burst;
+  Burst::Lane lane;
+  PacketIo& io;
 };
+
+Verdict does_not_fit(const Outgoing& out, std::size_t overhead);
 
 /// The lengths of what goes in front are known when this is compiled: nearly all packets of a
 /// machine leave in one and the same way.
@@ -63,9 +72,13 @@ template <bool kTagged, Family kOuter>
 Verdict wrap(rte_mbuf& mbuf, const ParsedPacket& packet, const Outgoing& out) {
   constexpr std::size_t kEthernet = sizeof(EthernetHeader) + (kTagged ? sizeof(VlanHeader) : 0);
   const std::size_t overhead = tunnel_overhead(out.backend.encapsulation, kOuter);
-  if (packet.ip_length + overhead > out.hop.mtu) return Verdict::dropped(DropReason::too_big);
+  if (packet.ip_length + overhead > out.hop.mtu) [[unlikely]]
+    return does_not_fit(out, overhead);
   if (std::size_t{mbuf.data_off} + packet.l3_offset < kEthernet + overhead)
     return Verdict::dropped(DropReason::no_headroom);
+  // Not before it is known to leave: an answer quotes the packet as it came.
+  if ((packet.tcp_flags & TcpHeader::kSyn) != 0)
+    clamp_syn(mbuf, packet, *out.now.service(out.burst.service[out.lane]));
 
   std::uint8_t* frame = reframe(mbuf, packet, kEthernet + overhead);
   write_ethernet<kTagged, kOuter>(frame, out.hop);
@@ -74,19 +87,8 @@ Verdict wrap(rte_mbuf& mbuf, const ParsedPacket& packet, const Outgoing& out) {
   return Verdict::forwarded();
 }
 
-Verdict encapsulate_one(Burst& burst, Burst::Lane lane, const Snapshot& now) {
-  const Backend* backend = now.backend(burst.backend[lane]);
-  if (backend == nullptr) return Verdict::dropped(DropReason::no_backend);
-  if (backend->next_hop_count == 0) return Verdict::dropped(DropReason::neigh_unresolved);
-
-  const std::uint32_t entropy = flow_entropy(burst.hash[lane]);
-  const Outgoing out{*backend, choose_next_hop(now, *backend, entropy), entropy};
-  burst.egress[lane] = out.hop.port;
-  rte_mbuf& mbuf = *burst.mbuf[lane];
-  const ParsedPacket& packet = burst.packet[lane];
-  if ((packet.tcp_flags & TcpHeader::kSyn) != 0)
-    clamp_syn(mbuf, packet, *now.service(burst.service[lane]));
-  const bool v4 = backend->address.is_v4();
+Verdict tunnel(rte_mbuf& mbuf, const ParsedPacket& packet, const Outgoing& out) {
+  const bool v4 = out.backend.address.is_v4();
   if (out.hop.vlan == 0)
     return v4 ? wrap<false, Family::ipv4>(mbuf, packet, out)
               : wrap<false, Family::ipv6>(mbuf, packet, out);
@@ -94,11 +96,73 @@ Verdict encapsulate_one(Burst& burst, Burst::Lane lane, const Snapshot& now) {
             : wrap<true, Family::ipv6>(mbuf, packet, out);
 }
 
+/// `room`: the longest IP packet that the tunnel takes, in bytes.
+Verdict say_too_big(const Outgoing& out, std::size_t room) {
+  // What every path has to carry (RFC 8200 5, RFC 791 3.2): nobody sends less for being told to.
+  const ParsedPacket& packet = out.burst.packet[out.lane];
+  const std::size_t least = packet.family == Family::ipv4 ? 68 : 1280;
+  if (packet.ip_length <= least) return Verdict::dropped(DropReason::too_big);
+  out.burst.answer_with(out.lane, {.kind = AnswerKind::too_big,
+                                   .mtu = static_cast<std::uint16_t>(std::max(room, least))});
+  return out.burst.verdict[out.lane];
+}
+
+Verdict tunnel_in_fragments(const Outgoing& out, std::size_t room) {
+  Burst& burst = out.burst;
+  const unsigned first_extra = burst.extra_size;
+  if (const Verdict failed = split_packet(burst, out.lane, room, out.io); failed.decided())
+    return failed;
+  ParsedPacket piece = burst.packet[out.lane];
+  if (piece.part == FragmentPart::whole) piece.part = FragmentPart::first;
+  rte_mbuf& first = *burst.mbuf[out.lane];
+  const auto* const ip = rte_pktmbuf_mtod(&first, const std::uint8_t*) + piece.l3_offset;
+  piece.ip_length = overlay<Ipv4Header>(ip).total_length.host();
+  Verdict verdict = tunnel(first, piece, out);
+
+  piece.part = FragmentPart::later;
+  piece.tcp_flags = 0;
+  piece.l3_offset = 0;
+  for (unsigned i = first_extra; i < burst.extra_size && verdict == Verdict::forwarded(); ++i) {
+    rte_mbuf& mbuf = *burst.extra[i].mbuf;
+    piece.ip_length = mbuf.data_len;
+    piece.l4_offset = static_cast<std::uint16_t>(
+        overlay<Ipv4Header>(rte_pktmbuf_mtod(&mbuf, const std::uint8_t*)).header_length());
+    verdict = tunnel(mbuf, piece, out);
+  }
+  if (verdict != Verdict::forwarded()) drop_extra(burst, first_extra, out.io);
+  return verdict;
+}
+
+/// Not inlined: the way of nearly all packets must not pay for it.
+[[gnu::noinline]] Verdict does_not_fit(const Outgoing& out, std::size_t overhead) {
+  const std::size_t room = out.hop.mtu > overhead ? out.hop.mtu - overhead : 0;
+  // All of IPv6 is: routers fragment none of it.
+  if (out.burst.packet[out.lane].dont_fragment) return say_too_big(out, room);
+  return tunnel_in_fragments(out, room);
+}
+
+Verdict encapsulate_one(Burst& burst, Burst::Lane lane, const Snapshot& now, PacketIo& io) {
+  const Backend* backend = now.backend(burst.backend[lane]);
+  if (backend == nullptr) return Verdict::dropped(DropReason::no_backend);
+  if (backend->next_hop_count == 0) return Verdict::dropped(DropReason::neigh_unresolved);
+
+  const std::uint32_t entropy = flow_entropy(burst.hash[lane]);
+  const Outgoing out{.backend = *backend,
+                     .hop = choose_next_hop(now, *backend, entropy),
+                     .entropy = entropy,
+                     .now = now,
+                     .burst = burst,
+                     .lane = lane,
+                     .io = io};
+  burst.egress[lane] = out.hop.port;
+  return tunnel(*burst.mbuf[lane], burst.packet[lane], out);
+}
+
 }  // namespace
 
-void encapsulate(Burst& burst, const Snapshot& now) noexcept {
+void encapsulate(Burst& burst, const Snapshot& now, PacketIo& io) noexcept {
   burst.for_undecided(
-      [&](Burst::Lane lane) { burst.verdict[lane] = encapsulate_one(burst, lane, now); });
+      [&](Burst::Lane lane) { burst.verdict[lane] = encapsulate_one(burst, lane, now, io); });
 }
 
 }  // namespace holdfast

@@ -12,6 +12,7 @@
 namespace holdfast {
 
 struct FlowContext;     // lb/flow/flow_context.h: the worker's flow table and what goes with it
+class AnswerRates;      // lb/answer_rates.h
 class FlowTable;        // lb/flow/flow_table.h
 struct WorkerCounters;  // lb/worker_counters.h
 class PacketIo;
@@ -27,8 +28,13 @@ void classify(Burst& burst, const Snapshot& now, const FlowTable& table, TokenBu
 /// Flow table, else Maglev.
 void pick_backend(Burst& burst, const Snapshot& now, FlowContext& flows, Instant time) noexcept;
 
-/// Outer header, MACs, egress port.
-void encapsulate(Burst& burst, const Snapshot& now) noexcept;
+/// Outer header, MACs, egress port. What does not fit the tunnel is fragmented, in buffers of `io`,
+/// or answered.
+void encapsulate(Burst& burst, const Snapshot& now, PacketIo& io) noexcept;
+
+/// What the VIP says itself: written over the packet that asks for it, egress port.
+void answer(Burst& burst, const Snapshot& now, AnswerRates& rates, const PacketIo& io,
+            Instant time) noexcept;
 
 /// Transmits, hands to the kernel or frees; counts each packet under exactly one outcome.
 void finish(Burst& burst, PacketIo& io, WorkerCounters& counters, FlowContext& flows) noexcept;

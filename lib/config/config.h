@@ -53,6 +53,7 @@ struct DataplaneConfig {
   std::optional<IpAddress> tunnel_source_v4;
   std::optional<IpAddress> tunnel_source_v6;
   std::uint32_t icmp_relay_rate = 1000;  // ICMP errors a second and worker, burst of one second
+  std::uint32_t icmp_answer_rate = 1000;  // answers of each kind, a second and worker, same burst
   std::uint32_t sibling_lookup_rate =
       10000;  // look-ups in other workers' tables, a second and worker
 
@@ -72,6 +73,8 @@ struct VipConfig {
   std::vector<std::uint32_t> communities{};  // RFC 1997, high 16 bits the AS; sorted, no doubles
   std::optional<std::uint32_t> med{};
   std::uint8_t prepend = 0;  // own AS that many times more in the path, 0..10
+  bool echo = true;          // echo requests are answered
+  bool reject_unknown_port = false;  // unknown_port = "drop" | "reject"
 
   friend bool operator==(const VipConfig&, const VipConfig&) = default;
 };

@@ -123,6 +123,8 @@ void parse_dataplane(TableReader& root, Parse& parse) {
   constexpr std::int64_t kMaxRate = 1'000'000'000;
   if (const auto rate = reader.integer("icmp_relay_rate", 0, kMaxRate))
     dataplane.icmp_relay_rate = static_cast<std::uint32_t>(*rate);
+  if (const auto rate = reader.integer("icmp_answer_rate", 0, kMaxRate))
+    dataplane.icmp_answer_rate = static_cast<std::uint32_t>(*rate);
   if (const auto rate = reader.integer("sibling_lookup_rate", 0, kMaxRate))
     dataplane.sibling_lookup_rate = static_cast<std::uint32_t>(*rate);
   reader.finish();

@@ -158,6 +158,9 @@ void parse_vips(TableReader& root, Parse& parse) {
     const auto address = reader.address("address");
     if (address) reader.rename("VIP " + address->text());
     parse_announcement(reader, vip, root.has("bgp"), parse.faults);
+    if (const auto echo = reader.boolean("echo")) vip.echo = *echo;
+    const auto reject = reader.choice<bool>("unknown_port", {{"drop", false}, {"reject", true}});
+    if (reject) vip.reject_unknown_port = *reject;
     reader.finish();
     if (!address) continue;
     vip.address = *address;

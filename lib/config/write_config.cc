@@ -97,6 +97,7 @@ std::string dataplane_section(const DataplaneConfig& dataplane) {
   keys.add_address("tunnel_source_v4", dataplane.tunnel_source_v4);
   keys.add_address("tunnel_source_v6", dataplane.tunnel_source_v6);
   keys.add_number("icmp_relay_rate", dataplane.icmp_relay_rate);
+  keys.add_number("icmp_answer_rate", dataplane.icmp_answer_rate);
   keys.add_number("sibling_lookup_rate", dataplane.sibling_lookup_rate);
   return "\n[dataplane]\n" + keys.lines();
 }
@@ -138,6 +139,8 @@ std::string vip_section(const VipConfig& vip, bool has_bgp) {
     if (vip.med) keys.add_number("med", *vip.med);
     keys.add_number("prepend", unsigned{vip.prepend});
   }
+  keys.add_flag("echo", vip.echo);
+  keys.add_text("unknown_port", vip.reject_unknown_port ? "reject" : "drop");
   return "\n[[vip]]\n" + keys.lines();
 }
 

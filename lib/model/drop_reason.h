@@ -11,35 +11,39 @@
 namespace holdfast {
 
 // name, sentence for operators
-#define HOLDFAST_DROP_REASONS(X)                                                             \
-  X(l2_truncated, "the frame ends inside its Ethernet or VLAN header")                       \
-  X(ipv4_truncated, "the frame ends inside the IPv4 header")                                 \
-  X(ipv4_bad_version, "the EtherType says IPv4, the version field does not")                 \
-  X(ipv4_bad_header_length, "the IPv4 header length is below 20 or beyond the packet")       \
-  X(ipv4_bad_total_length, "the IPv4 total length is beyond the frame or inside the header") \
-  X(ipv4_bad_checksum, "the NIC flagged the IPv4 header checksum as wrong")                  \
-  X(ipv4_martian, "an IPv4 source that no client may have")                                  \
-  X(ipv4_fragment, "an IPv4 fragment (fragments are not forwarded yet)")                     \
-  X(ipv6_truncated, "the frame ends inside the IPv6 header or an extension header")          \
-  X(ipv6_bad_version, "the EtherType says IPv6, the version field does not")                 \
-  X(ipv6_bad_payload_length, "the IPv6 payload length is beyond the frame")                  \
-  X(ipv6_bad_extension, "an IPv6 extension header chain that is too long or malformed")      \
-  X(ipv6_martian, "an IPv6 source that no client may have")                                  \
-  X(ipv6_fragment, "an IPv6 fragment (fragments are not forwarded yet)")                     \
-  X(l4_truncated, "the packet ends inside its TCP, UDP or ICMP header")                      \
-  X(tcp_bad_header_length, "the TCP data offset is below 20 bytes or beyond the packet")     \
-  X(unknown_port, "to a VIP, but no service has this protocol and port")                     \
-  X(unknown_protocol, "to a VIP, but neither TCP, UDP nor ICMP")                             \
-  X(icmp_not_routed, "an ICMP message to a VIP that is not an error about a flow")           \
-  X(icmp_bad_quote, "an ICMP error whose quoted packet can not name a flow")                 \
-  X(icmp_unknown_service, "an ICMP error about a packet that no service of ours sent")       \
-  X(icmp_rate_limited, "an ICMP error above icmp_relay_rate")                                \
-  X(no_backend, "the pool has no backend that may take this flow")                           \
-  X(neigh_unresolved, "the backend's next hop has never been resolved")                      \
-  X(too_big, "too long for the tunnel: the next hop's MTU minus the outer header")           \
-  X(no_headroom, "the buffer has no room for the outer header")                              \
-  X(multi_segment, "spread over several buffers")                                            \
-  X(tx_full, "the port's transmit queue refused it")                                         \
+#define HOLDFAST_DROP_REASONS(X)                                                                  \
+  X(l2_truncated, "the frame ends inside its Ethernet or VLAN header")                            \
+  X(ipv4_truncated, "the frame ends inside the IPv4 header")                                      \
+  X(ipv4_bad_version, "the EtherType says IPv4, the version field does not")                      \
+  X(ipv4_bad_header_length, "the IPv4 header length is below 20 or beyond the packet")            \
+  X(ipv4_bad_total_length, "the IPv4 total length is beyond the frame or inside the header")      \
+  X(ipv4_bad_checksum, "a wrong IPv4 header checksum, as the NIC says or found when fragmenting") \
+  X(ipv4_martian, "an IPv4 source that no client may have")                                       \
+  X(ipv4_fragment, "an IPv4 fragment (fragments are not forwarded yet)")                          \
+  X(ipv6_truncated, "the frame ends inside the IPv6 header or an extension header")               \
+  X(ipv6_bad_version, "the EtherType says IPv6, the version field does not")                      \
+  X(ipv6_bad_payload_length, "the IPv6 payload length is beyond the frame")                       \
+  X(ipv6_bad_extension, "an IPv6 extension header chain that is too long or malformed")           \
+  X(ipv6_martian, "an IPv6 source that no client may have")                                       \
+  X(ipv6_fragment, "an IPv6 fragment (fragments are not forwarded yet)")                          \
+  X(l4_truncated, "the packet ends inside its TCP, UDP or ICMP header")                           \
+  X(tcp_bad_header_length, "the TCP data offset is below 20 bytes or beyond the packet")          \
+  X(unknown_port, "to a VIP, but no service has this protocol and port")                          \
+  X(unknown_protocol, "to a VIP, but neither TCP, UDP nor ICMP")                                  \
+  X(icmp_not_routed, "an ICMP message to a VIP that is not an error about a flow")                \
+  X(icmp_bad_quote, "an ICMP error whose quoted packet can not name a flow")                      \
+  X(icmp_unknown_service, "an ICMP error about a packet that no service of ours sent")            \
+  X(echo_off, "an echo request to a VIP with echo = false")                                       \
+  X(answer_rate_limited, "an answer to it would be above icmp_answer_rate")                       \
+  X(answer_forbidden, "it would have to be answered, but nothing may be said to it")              \
+  X(icmp_rate_limited, "an ICMP error above icmp_relay_rate")                                     \
+  X(no_backend, "the pool has no backend that may take this flow")                                \
+  X(neigh_unresolved, "the backend's next hop has never been resolved")                           \
+  X(too_big, "too long for the tunnel, and no sender could send less")                            \
+  X(no_buffers, "it had to be fragmented for the tunnel, and buffers for that were missing")      \
+  X(no_headroom, "the buffer has no room for the outer header or an answer")                      \
+  X(multi_segment, "spread over several buffers")                                                 \
+  X(tx_full, "the port's transmit queue refused it")                                              \
   X(no_kernel_path, "not ours, and the port has no way to the kernel")
 
 enum class DropReason : std::uint8_t {

@@ -70,6 +70,7 @@ struct FlowAnswer {
   bool is_vip = false;                  // false: the packet is for the kernel
   std::optional<DropReason> dropped{};  // before any choice: a source that no client may have, a
                                         // port of no service. What follows is then not filled in
+  bool rejected = false;                // dropped is unknown_port, and the VIP rejects that
   ServiceNumber service = kNoService;
   bool stateless = false;  // the service keeps no flows, so no table has this one
   std::uint64_t tag = 0;   // as in FlowRow

@@ -25,8 +25,9 @@ std::string PortRange::text() const {
   return first == last ? from : from + "-" + std::to_string(last);
 }
 
-ServiceTable::ServiceTable(std::span<const IpAddress> vips, std::span<const ServiceRule> rules) {
-  std::vector<IpAddress> addresses(vips.begin(), vips.end());
+ServiceTable::ServiceTable(std::span<const VipEntry> vips, std::span<const ServiceRule> rules) {
+  std::vector<IpAddress> addresses;
+  for (const VipEntry& vip : vips) addresses.push_back(vip.address);
   for (const ServiceRule& rule : rules) addresses.push_back(rule.vip);
   std::sort(addresses.begin(), addresses.end());
   addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
@@ -39,6 +40,8 @@ ServiceTable::ServiceTable(std::span<const IpAddress> vips, std::span<const Serv
     slots_[i].used = true;
     slots_[i].address = address;
   }
+
+  for (const VipEntry& vip : vips) const_cast<Vip*>(find(vip.address))->options = vip.options;
 
   const auto paint = [](std::vector<Interval>& intervals, PortRange ports, ServiceNumber service) {
     if (intervals.empty()) intervals.push_back({0, kNoService});
@@ -94,11 +97,11 @@ ServiceTable::Match ServiceTable::lookup_interval(const IpAddress& destination, 
   if (vip == nullptr) return {};
   const auto& intervals = protocol == IpProtocol::tcp ? vip->tcp : vip->udp;
   const bool has_ports = protocol == IpProtocol::tcp || protocol == IpProtocol::udp;
-  if (!has_ports || intervals.empty()) return {.is_vip = true};
+  if (!has_ports || intervals.empty()) return {.is_vip = true, .options = vip->options};
   const auto next = std::upper_bound(
       intervals.begin(), intervals.end(), port.host(),
       [](std::uint16_t wanted, const Interval& interval) { return wanted < interval.first; });
-  return {.is_vip = true, .service = (next - 1)->service};
+  return {.is_vip = true, .service = (next - 1)->service, .options = vip->options};
 }
 
 }  // namespace holdfast

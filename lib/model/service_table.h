@@ -38,17 +38,32 @@ struct ServiceRule {
   ServiceNumber service = kNoService;
 };
 
+/// What a VIP does with packets that are for none of its services.
+struct VipOptions {
+  bool echo = true;                  // echo requests are answered
+  bool reject_unknown_port = false;  // by RST and port unreachable; false: dropped
+
+  friend bool operator==(const VipOptions&, const VipOptions&) = default;
+};
+
+struct VipEntry {
+  IpAddress address{};
+  VipOptions options{};
+};
+
 class ServiceTable {
  public:
   struct Match {
     bool is_vip = false;                 // the address is a configured VIP
     ServiceNumber service = kNoService;  // kNoService: no rule has this protocol and port
+    VipOptions options{};                // the VIP's, when there is no service
   };
 
   ServiceTable() = default;
-  /// `vips` may hold addresses without any rule; a rule's VIP need not be repeated there.
-  /// Requires: no two exact rules and no two ranges of one (VIP, protocol) overlap (config checks).
-  ServiceTable(std::span<const IpAddress> vips, std::span<const ServiceRule> rules);
+  /// `vips`, each once, may hold addresses without any rule; a rule's VIP that is not among them
+  /// has the default options. Requires: no two exact rules and no two ranges of one (VIP, protocol)
+  /// overlap (config checks).
+  ServiceTable(std::span<const VipEntry> vips, std::span<const ServiceRule> rules);
 
   [[nodiscard]] Match lookup(const IpAddress& destination, IpProtocol protocol, Be16 port) const {
     const ExactRule wanted = exact_rule(destination, protocol, port);
@@ -68,6 +83,7 @@ class ServiceTable {
   };
   struct Vip {
     IpAddress address;
+    VipOptions options{};
     bool used = false;
     std::vector<Interval> tcp;  // sorted, disjoint; empty: no rule at all
     std::vector<Interval> udp;

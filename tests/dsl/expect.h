@@ -16,6 +16,9 @@ namespace holdfast::dsl {
     case Handled::Kind::sent:
       return "sent on port " + std::to_string(index_of(handled.port)) + ": " +
              describe(handled.frame);
+    case Handled::Kind::answered:
+      return "answered on port " + std::to_string(index_of(handled.port)) + ": " +
+             describe(handled.frame);
     case Handled::Kind::to_kernel:
       return "to the kernel: " + describe(handled.frame);
     case Handled::Kind::dropped:
@@ -38,7 +41,7 @@ template <class L>
   const bool same_frame = got.frame == expected.frame;
   if (!same_frame && !got.frame.empty() && !expected.frame.empty())
     UNSCOPED_INFO(explain_mismatch(got.frame, expected.frame));
-  if (got.kind != expected.kind || !same_frame) return false;
+  if (got.kind != expected.kind || !same_frame || got.more != expected.more) return false;
   return got.kind == Handled::Kind::dropped ? got.reason == expected.reason
                                             : got.port == expected.port;
 }

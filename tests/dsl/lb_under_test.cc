@@ -46,11 +46,30 @@ DropReason reason_after_verdict(const PacketCounters& before, const PacketCounte
   throw std::logic_error("a packet was freed and no drop reason was counted");
 }
 
+/// Takes the packets that the worker made out of `fates`: each left right behind the packet whose
+/// fragment it is, by the same port. By the arrival of that one.
+std::map<std::size_t, std::vector<Bytes>> take_further_fragments(std::vector<TestIo::Fate>& fates) {
+  std::map<std::size_t, std::vector<Bytes>> more;
+  const TestIo::Fate* in_front = nullptr;
+  for (TestIo::Fate& fate : fates) {
+    if (fate.arrival != TestIo::kMade) {
+      in_front = &fate;
+    } else if (fate.kind == TestIo::Fate::Kind::sent) {
+      if (in_front == nullptr || in_front->kind != TestIo::Fate::Kind::sent ||
+          in_front->port != fate.port)
+        throw std::logic_error("a fragment left that is not behind its first one");
+      more[in_front->arrival].push_back(std::move(fate.frame));
+    }
+  }
+  std::erase_if(fates, [](const TestIo::Fate& fate) { return fate.arrival == TestIo::kMade; });
+  return more;
+}
+
 /// A flow's packets must not overtake each other.
 void require_order(const std::vector<TestIo::Fate>& fates) {
   std::map<PortNumber, std::size_t> last;
   for (const TestIo::Fate& fate : fates) {
-    if (fate.kind != TestIo::Fate::Kind::sent) continue;
+    if (fate.kind != TestIo::Fate::Kind::sent || fate.arrival == TestIo::kMade) continue;
     const auto [seen, is_first] = last.try_emplace(fate.port, fate.arrival);
     if (!is_first && seen->second > fate.arrival)
       throw std::logic_error("packets of one port left in another order than they came in");
@@ -62,6 +81,9 @@ void require_order(const std::vector<TestIo::Fate>& fates) {
 
 Handled sent(const Packet& packet, std::uint8_t port) {
   return {.kind = Handled::Kind::sent, .frame = packet.bytes(), .port = PortNumber{port}};
+}
+Handled answered(const Packet& packet, std::uint8_t port) {
+  return {.kind = Handled::Kind::answered, .frame = packet.bytes(), .port = PortNumber{port}};
 }
 Handled to_kernel(const Packet& packet) {
   return {.kind = Handled::Kind::to_kernel, .frame = packet.bytes()};
@@ -75,14 +97,14 @@ LbUnderTest::LbUnderTest(std::vector<ServiceSpec> services, Options options)
                .flows = flows,
                .counters = *counters_,
                .icmp_relay_rate = options.icmp_relay_rate,
-               .witness = &reasons_}) {
+               .icmp_answer_rate = options.icmp_answer_rate,
+               .witness = &verdicts_}) {
   publish();
 }
 
-void LbUnderTest::Reasons::see(const Burst& burst) noexcept {
+void LbUnderTest::Verdicts::see(const Burst& burst) noexcept {
   for (Burst::Lane lane = 0; lane < burst.size; ++lane)
-    if (burst.verdict[lane].outcome == Outcome::drop)
-      of[io_.arrival_of(burst.mbuf[lane])] = burst.verdict[lane].reason;
+    of[io_.arrival_of(burst.mbuf[lane])] = burst.verdict[lane];
 }
 
 void LbUnderTest::publish() { snapshot_ = build_snapshot(services_, kSeed); }
@@ -147,23 +169,27 @@ std::vector<TestIo::Fate> LbUnderTest::run_burst() {
 /// One burst; what became of its packets, in order of arrival.
 std::vector<Handled> LbUnderTest::poll() {
   const PacketCounters before = counters();
-  reasons_.of.clear();
+  verdicts_.of.clear();
   auto fates = run_burst();
+  auto more = take_further_fragments(fates);
   std::ranges::sort(fates, {}, &TestIo::Fate::arrival);
   std::vector<Handled> result;
   for (TestIo::Fate& fate : fates) {
-    Handled handled{.frame = std::move(fate.frame), .port = fate.port};
+    Handled handled{
+        .frame = std::move(fate.frame), .port = fate.port, .more = std::move(more[fate.arrival])};
+    const Verdict verdict = verdicts_.of.at(fate.arrival);
     switch (fate.kind) {
       case TestIo::Fate::Kind::sent:
-        handled.kind = Handled::Kind::sent;
+        handled.kind =
+            verdict.outcome == Outcome::answer ? Handled::Kind::answered : Handled::Kind::sent;
         break;
       case TestIo::Fate::Kind::to_kernel:
         handled.kind = Handled::Kind::to_kernel;
         break;
       case TestIo::Fate::Kind::freed:
         handled.kind = Handled::Kind::dropped;
-        handled.reason = reasons_.of.contains(fate.arrival)
-                             ? reasons_.of.at(fate.arrival)
+        handled.reason = verdict.outcome == Outcome::drop
+                             ? verdict.reason
                              : reason_after_verdict(before, counters());
         break;
     }

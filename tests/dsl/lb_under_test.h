@@ -25,13 +25,16 @@ namespace holdfast::dsl {
 
 /// What became of one packet.
 struct Handled {
-  enum class Kind : std::uint8_t { sent, to_kernel, dropped };
+  enum class Kind : std::uint8_t { sent, answered, to_kernel, dropped };
   Kind kind = Kind::dropped;
-  Bytes frame{};  // sent, or given to the kernel
+  Bytes frame{};  // that left, or was given to the kernel
   PortNumber port = kNoPort;
   DropReason reason{};
+  std::vector<Bytes> more{};  // frames that left right behind: further fragments of it
 };
 [[nodiscard]] Handled sent(const Packet& packet, std::uint8_t port = 0);
+/// Turned into an answer to its sender.
+[[nodiscard]] Handled answered(const Packet& packet, std::uint8_t port = 0);
 /// Given to the kernel as it is here.
 [[nodiscard]] Handled to_kernel(const Packet& packet);
 [[nodiscard]] Handled dropped(DropReason reason);
@@ -40,6 +43,7 @@ class LbUnderTest {
  public:
   struct Options {
     std::uint32_t icmp_relay_rate = 1000;
+    std::uint32_t icmp_answer_rate = 1000;
     FlowOptions flows{.capacity = 10'000};
   };
 
@@ -85,12 +89,12 @@ class LbUnderTest {
   FlowContext flows;
 
  private:
-  /// Remembers why each packet was dropped.
-  class Reasons : public BurstWitness {
+  /// Remembers the verdict on each packet.
+  class Verdicts : public BurstWitness {
    public:
-    explicit Reasons(const TestIo& io) : io_(io) {}
+    explicit Verdicts(const TestIo& io) : io_(io) {}
     void see(const Burst& burst) noexcept override;
-    std::map<std::size_t, DropReason> of{};  // by arrival
+    std::map<std::size_t, Verdict> of{};  // by arrival
 
    private:
     const TestIo& io_;
@@ -102,7 +106,7 @@ class LbUnderTest {
   std::vector<ServiceSpec> services_;
   std::unique_ptr<const Snapshot> snapshot_;
   std::unique_ptr<WorkerCounters> counters_ = std::make_unique<WorkerCounters>();
-  Reasons reasons_{io};
+  Verdicts verdicts_{io};
   Worker worker_;
 };
 

@@ -2,6 +2,7 @@
 #include "tests/dsl/services.h"
 
 #include <algorithm>
+#include <map>
 
 #include "lib/maglev/maglev.h"
 
@@ -80,9 +81,15 @@ std::unique_ptr<const Snapshot> build_snapshot(const std::vector<ServiceSpec>& s
   snapshot->generation = 1;
   snapshot->seed = seed;
   std::vector<ServiceRule> rules;
+  std::map<IpAddress, VipOptions> vips;
   for (const ServiceSpec& spec : services) {
     const auto service_number = number_of<ServiceNumber>(snapshot->services.size());
     const auto pool_number = number_of<PoolNumber>(snapshot->pools.size());
+    for (const Ip& vip : spec.vips) {
+      auto& options = vips[vip];
+      options.echo = options.echo && spec.manners.echo;
+      options.reject_unknown_port = options.reject_unknown_port || spec.manners.reject_unknown_port;
+    }
     for (const Ip& vip : spec.vips)
       rules.push_back({vip, spec.ports.protocol, spec.ports.range, service_number});
     Service service = spec.settings;
@@ -92,7 +99,9 @@ std::unique_ptr<const Snapshot> build_snapshot(const std::vector<ServiceSpec>& s
     snapshot->services.push_back(service);
     snapshot->pools.push_back(build_pool(*snapshot, spec, pool_number, seed));
   }
-  snapshot->service_table = ServiceTable({}, rules);
+  std::vector<VipEntry> entries;
+  for (const auto& [address, options] : vips) entries.push_back({address, options});
+  snapshot->service_table = ServiceTable(entries, rules);
   return snapshot;
 }
 

@@ -77,11 +77,22 @@ struct ServiceSpec {
   Ports ports;
   IpipSpec tunnel{};
   std::vector<BackendSpec> backends{};
-  Service settings{};  // time-outs, shares, drain of UDP; the rest is filled in
+  Service settings{};    // time-outs, shares, drain of UDP; the rest is filled in
+  VipOptions manners{};  // of its VIPs, also in other services
 
   [[nodiscard]] ServiceSpec via(IpipSpec spec) const {
     ServiceSpec copy = *this;
     copy.tunnel = spec;
+    return copy;
+  }
+  [[nodiscard]] ServiceSpec rejecting() const {
+    ServiceSpec copy = *this;
+    copy.manners.reject_unknown_port = true;
+    return copy;
+  }
+  [[nodiscard]] ServiceSpec without_echo() const {
+    ServiceSpec copy = *this;
+    copy.manners.echo = false;
     return copy;
   }
   [[nodiscard]] ServiceSpec to(BackendSpec spec) const {

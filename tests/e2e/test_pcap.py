@@ -3,6 +3,7 @@
 
 import collections
 import os
+import socket
 import struct
 import sys
 import unittest
@@ -134,25 +135,32 @@ class Counting(unittest.TestCase):
             "l2_truncated": [f.frame_of(good)[:13]],
             "ipv4_bad_total_length": [f.frame_of(good[:2] + struct.pack("!H", 1000) + good[4:])],
             "ipv4_martian": [f.frame_of(f.tcp(("127.0.0.1", 5), (VIP4, 80), f.SYN))],
-            "too_big": [f.frame_of(f.tcp(client(1), (VIP4, 80), f.ACK, bytes(1450)))] * 2,
             # Longer than a buffer, so the driver spreads it over several.
             "multi_segment": [f.frame_of(f.tcp(client(1), (VIP4, 80), f.ACK, bytes(8000)))],
         }
         forwarded = [f.frame_of(good)] * 5
+        too_big = [f.frame_of(f.tcp(client(1), (VIP4, 80), f.ACK, bytes(1450)))] * 2
         dropped = [frame for frames in by_reason.values() for frame in frames]
-        outcome = run_frames(dropped + forwarded)
+        outcome = run_frames(dropped + too_big + forwarded)
         self.assertEqual(outcome.dropped, {name: len(those) for name, those in by_reason.items()})
-        self.assertEqual([f.take_apart(frame).inner for frame in outcome.frames], [good] * 5)
+        answers, tunnelled = outcome.frames[:2], outcome.frames[2:]
+        for answer in answers:
+            # Fragmentation needed, back to the client; the backend's next hop takes 1500.
+            self.assertEqual(answer[26:34], socket.inet_aton(VIP4) + socket.inet_aton(client(1)[0]))
+            self.assertEqual(struct.unpack_from("!BB4xH", answer, 34), (3, 4, 1480))
+        self.assertEqual([f.take_apart(frame).inner for frame in tunnelled], [good] * 5)
         packets = outcome.stats["packets"]
-        self.assertEqual(packets["received"], len(dropped) + 5)
+        received = dropped + too_big + forwarded
+        self.assertEqual(packets["received"], len(received))
         self.assertEqual(packets["dropped"], len(dropped))
+        self.assertEqual(packets["answered"], 2)
         self.assertEqual(packets["forwarded"], 5)
-        self.assertEqual(packets["transmitted"], 5)
-        self.assertEqual(packets["received_bytes"], sum(map(len, dropped + forwarded)))
-        self.assertEqual(packets["forwarded_bytes"], sum(map(len, outcome.frames)))
+        self.assertEqual(packets["transmitted"], 7)
+        self.assertEqual(packets["received_bytes"], sum(map(len, received)))
+        self.assertEqual(packets["forwarded_bytes"], sum(map(len, tunnelled)))
         (port,) = outcome.stats["ports"]
-        self.assertEqual((port["name"], port["received"]), ("p", len(dropped) + 5))
-        self.assertEqual(port["transmitted"], 5)
+        self.assertEqual((port["name"], port["received"]), ("p", len(received)))
+        self.assertEqual(port["transmitted"], 7)
 
     def test_flows_are_counted_where_they_are(self):
         packets = [f.tcp(client(n), (VIP4, 80), f.SYN) for n in range(40)]

@@ -136,8 +136,8 @@ std::vector<Faulty> faulty_packets() {
       {unknown_protocol, "ESP", Eth{} / Ip6{.next_header = 50} / payload(40)},
       {unknown_protocol, "no next header", Eth{} / Ip6{}},
       {unknown_protocol, "no next header behind options", Eth{} / Ip6{} / HopByHop{}},
-      {icmp_not_routed, "echo request", Eth{} / Ip4{} / Icmp{.type = 8} / payload(56)},
-      {icmp_not_routed, "echo request over IPv6", Eth{} / Ip6{} / Icmp6{.type = 128} / payload(56)},
+      {icmp_not_routed, "echo reply", Eth{} / Ip4{} / Icmp{.type = 0} / payload(56)},
+      {icmp_not_routed, "echo reply over IPv6", Eth{} / Ip6{} / Icmp6{.type = 129} / payload(56)},
       {icmp_not_routed, "redirect", Eth{} / Ip4{} / Icmp{.type = 5} / quote(Ip4{} / Tcp{})},
       {icmp_not_routed, "neighbour solicitation for the VIP",
        Eth{} / Ip6{} / Icmp6{.type = 135} / payload(24)},
@@ -283,10 +283,11 @@ TEST_CASE("a full port takes nothing from the others") {
 TEST_CASE("no drop reason is without a test") {
   std::set<DropReason> tested;
   for (const Faulty& faulty : faulty_packets()) tested.insert(faulty.reason);
-  // By the other tests of this file, and to_kernel_test.cc.
+  // By the other tests of this file, to_kernel_test.cc, vip_manners_test.cc and too_big_test.cc.
   using enum DropReason;
   tested.insert({no_backend, neigh_unresolved, too_big, icmp_rate_limited, tx_full});
   tested.insert(no_kernel_path);
+  tested.insert({echo_off, answer_rate_limited, answer_forbidden, no_buffers});
   for (std::size_t i = 0; i < kDropReasonCount; ++i) {
     INFO(kDropReasonTexts[i].name);
     CHECK(tested.count(static_cast<DropReason>(i)) == 1);

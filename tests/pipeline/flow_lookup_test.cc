@@ -156,6 +156,9 @@ TEST_CASE("lookup says what happens to packets that reach no backend") {
   other_port.vip_port = 81;
   CHECK(workers.look_up(other_port).dropped == DropReason::unknown_port);
   CHECK(workers.look_up(question(1000, IpProtocol::udp)).dropped == DropReason::unknown_port);
+  Workers rejecting(1, {web({kB1}).rejecting()});
+  CHECK(rejecting.look_up(other_port).rejected);
+  CHECK_FALSE(workers.look_up(other_port).rejected);
   FlowQuestion martian = question(1000);
   martian.client = Ip("127.0.0.1");
   CHECK(workers.look_up(martian).dropped == DropReason::ipv4_martian);

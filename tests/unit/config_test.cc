@@ -56,6 +56,7 @@ client_mtu = 3400
 tunnel_source_v4 = "192.0.2.1"
 tunnel_source_v6 = "2001:db8:1::1"
 icmp_relay_rate = 0
+icmp_answer_rate = 1000000000
 sibling_lookup_rate = 5
 [control]
 socket = "run/h.sock"
@@ -71,6 +72,8 @@ announce = true
 communities = ["65535:65535", "no-advertise", "no-export", "64512:7", "graceful-shutdown", "0:0"]
 prepend = 10
 med = 4294967295
+echo = false
+unknown_port = "reject"
 [[service]]
 name = "dns"
 vips = ["203.0.113.10"]
@@ -111,6 +114,7 @@ fall = 9
   CHECK(dataplane.tunnel_source_v4 == IpAddress::parse("192.0.2.1"));
   CHECK(dataplane.tunnel_source_v6 == IpAddress::parse("2001:db8:1::1"));
   CHECK(dataplane.icmp_relay_rate == 0);
+  CHECK(dataplane.icmp_answer_rate == 1'000'000'000);
   CHECK(dataplane.sibling_lookup_rate == 5);
   CHECK(config.control.socket == "etc/run/h.sock");
   CHECK(config.control.linger == 60s);
@@ -125,6 +129,8 @@ fall = 9
                                                       0xffff'ff02, 0xffff'ffff});
   CHECK(vip.prepend == 10);
   CHECK(vip.med == 4'294'967'295U);
+  CHECK_FALSE(vip.echo);
+  CHECK(vip.reject_unknown_port);
   const auto& service = config.services[0];
   CHECK(service.ports.is_any());
   CHECK(service.udp_repick_on_drain);

@@ -174,6 +174,8 @@ TEST_CASE("lookup of what is no VIP's or no service's says where it ends") {
   CHECK(text({.is_vip = true, .dropped = DropReason::unknown_port})
             .find("nowhere, it is dropped (unknown_port): to a VIP, but no service has this "
                   "protocol and port") != std::string::npos);
+  CHECK(text({.is_vip = true, .dropped = DropReason::unknown_port, .rejected = true})
+            .find("nowhere, it is rejected (unknown_port)") != std::string::npos);
 }
 
 }  // namespace

@@ -142,8 +142,9 @@ TEST_CASE("a way that is too narrow for the longest packets of clients is used, 
   CHECK(plane.report(kA).state == BackendState::eligible);
   CHECK(plane.report(kA).slots > 0);
   CHECK(plane.report(kA).warning ==
-        "the MTU by eth0 is 1519, so packets of clients above 1499 bytes are dropped: raise it to "
-        "1520 on links and routes, or lower client_mtu (1500) if clients never send more");
+        "the MTU by eth0 is 1519, so packets of clients above 1499 bytes are answered with Packet "
+        "Too Big, or fragmented: raise it to 1520 on links and routes, or lower client_mtu (1500) "
+        "if that is meant");
   CHECK(plane.report(kB).warning.empty());
 
   plane.state.routes[kA] = {.problem = "no route"};  // what it could not carry is no news then

@@ -82,10 +82,27 @@ TEST_CASE("a protocol or port without a rule is a VIP without a service") {
 }
 
 TEST_CASE("a VIP without any rule is still a VIP") {
-  const IpAddress vips[]{ip("2001:db8::a")};
+  const VipEntry vips[]{{ip("2001:db8::a")}};
   const ServiceTable table(vips, {});
   CHECK(table.is_vip(ip("2001:db8::a")));
   CHECK(look(table, "2001:db8::a", IpProtocol::tcp, 80) == kNoRule);
+}
+
+TEST_CASE("what a VIP does without a service is told where there is none") {
+  const IpAddress rejecting = ip("203.0.113.10");
+  const VipEntry vips[]{{rejecting, {.echo = false, .reject_unknown_port = true}},
+                        {ip("203.0.113.11")}};
+  const ServiceRule rules[]{rule(rejecting, IpProtocol::tcp, {80, 80}, 1),
+                            rule(ip("203.0.113.12"), IpProtocol::tcp, {80, 80}, 1)};
+  const ServiceTable table(vips, rules);
+  const auto options = [&](const char* vip, IpProtocol protocol) {
+    return table.lookup(ip(vip), protocol, Be16::from_host(81)).options;
+  };
+  for (const auto protocol : {IpProtocol::tcp, IpProtocol::udp, IpProtocol::icmp}) {
+    CHECK(options("203.0.113.10", protocol) == VipOptions{false, true});
+    CHECK(options("203.0.113.11", protocol) == VipOptions{});
+    CHECK(options("203.0.113.12", protocol) == VipOptions{});
+  }
 }
 
 TEST_CASE("an IPv4-mapped destination never meets the IPv4 service") {

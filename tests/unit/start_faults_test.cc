@@ -44,7 +44,7 @@ TEST_CASE("an MTU without room for client_mtu and the tunnel's header is refused
   CHECK(site.fault() ==
         "port up: interface eth0 has MTU 1500, but in a tunnel to an IPv4 backend packets of "
         "clients have up to 1520 bytes (client_mtu 1500 and a header of 20): `ip link set eth0 mtu "
-        "1520`, or set client_mtu = 1480 in [dataplane] if clients never send more");
+        "1520`, or set client_mtu = 1480 in [dataplane] if clients shall be told to send no more");
   SECTION("raised") { site.interfaces[0].mtu = 1520; }
   SECTION("lowered") { site.config.dataplane.client_mtu = 1480; }
   CHECK(site.fault().empty());

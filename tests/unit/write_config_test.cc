@@ -21,6 +21,7 @@ client_mtu = 1400
 tunnel_source_v4 = "192.0.2.1"
 tunnel_source_v6 = "2001:db8:100::1"
 icmp_relay_rate = 0
+icmp_answer_rate = 5
 sibling_lookup_rate = 7
 [control]
 socket = "run/h.sock"
@@ -34,9 +35,11 @@ address = "203.0.113.10"
 communities = ["graceful-shutdown", "64512:100"]
 med = 4294967295
 prepend = 3
+echo = false
 [[vip]]
 address = "2001:db8::10"
 announce = false
+unknown_port = "reject"
 [[service]]
 name = "web"
 vips = ["203.0.113.10", "2001:db8::10"]
@@ -123,6 +126,7 @@ backends = []
         "busy_poll = false\n"
         "client_mtu = 1500\n"
         "icmp_relay_rate = 1000\n"
+        "icmp_answer_rate = 1000\n"
         "sibling_lookup_rate = 10000\n"
         "\n[control]\n"
         "socket = \"/run/holdfast/holdfast.sock\"\n"
