@@ -47,6 +47,7 @@ std::unique_ptr<Snapshot> make_snapshot(const Fleet& fleet) {
     snapshot->backends.push_back({.address = address,
                                   .tunnel_source = backend_address(fleet.tunnel, 0xfffd),
                                   .state = BackendState::eligible,
+                                  .encapsulation = fleet.encapsulation,
                                   .present = true,
                                   .keeps_tcp = true,
                                   .keeps_udp = true,

@@ -27,6 +27,7 @@ struct Fleet {
   std::uint16_t backends = 100;
   std::uint32_t table_size = 65537;
   Family tunnel = Family::ipv4;  // the backends' addresses
+  Encapsulation encapsulation = Encapsulation::ipip;
 };
 
 /// Services as above over one pool; every backend eligible and reached by one next hop.

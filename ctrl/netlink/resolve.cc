@@ -108,6 +108,7 @@ HopResult resolve_hop(const IpAddress& backend, const Hop& hop, std::uint32_t ro
   return {.next_hop = NextHop{.port = egress->port,
                               .vlan = egress->vlan,
                               .mtu = static_cast<std::uint16_t>(mtu),
+                              .sums_udp = ports[index_of(egress->port)].sums_udp,
                               .source = link->mac,
                               .destination = neighbour->mac},
           .neighbour = key};

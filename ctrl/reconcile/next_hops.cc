@@ -11,6 +11,7 @@ ResolvedRoute fixed_route(const StaticNextHop& next_hop, std::span<const PortDes
     return {.next_hops = {{.port = static_cast<PortNumber>(i),
                            .vlan = next_hop.vlan,
                            .mtu = next_hop.mtu,
+                           .sums_udp = ports[i].sums_udp,
                            .source = ports[i].mac,
                            .destination = next_hop.mac}}};
   }

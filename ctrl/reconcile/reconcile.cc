@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ctrl/reconcile/backend_path.h"
+#include "ctrl/reconcile/tunnel_source.h"
 #include "ctrl/state/backend_state.h"
 
 namespace holdfast {
@@ -75,9 +76,12 @@ class Reconciler {
     next_deadline_ = earlier(next_deadline_, verdict.next_deadline);
 
     auto& next_hops = snapshot_->next_hops;
+    const TunnelSource source =
+        tunnel_source(config_.dataplane, pool.encapsulation, path.route.tunnel_source);
     snapshot_->backends[index_of(number)] = {
         .address = backend.address,
-        .tunnel_source = path.route.tunnel_source,
+        .tunnel_source = source.address,
+        .outer_class = pool.dscp ? OuterClass::of_dscp(*pool.dscp) : OuterClass{},
         .pool = pool_number,
         .state = verdict.state,
         .encapsulation = pool.encapsulation,
@@ -85,8 +89,10 @@ class Reconciler {
         .keeps_tcp = verdict.keeps_tcp,
         .keeps_udp = verdict.keeps_udp,
         .awaits_check = verdict.awaits_check,
+        .udp6_checksum = pool.udp6_checksum,
         .next_hop_count = static_cast<std::uint16_t>(path.route.next_hops.size()),
-        .first_next_hop = static_cast<std::uint32_t>(next_hops.size())};
+        .first_next_hop = static_cast<std::uint32_t>(next_hops.size()),
+        .source_spread = source.spread};
     next_hops.insert(next_hops.end(), path.route.next_hops.begin(), path.route.next_hops.end());
 
     return {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an encapsulation is made of. Pure values.
+// What an encapsulation is made of. Values; lives while one packet is encapsulated.
 #pragma once
+
+#include <rte_mbuf.h>
 
 #include <cstdint>
 
@@ -9,15 +11,15 @@
 
 namespace holdfast {
 
-/// Written into every outer header, whatever the inner one says: the tunnel is one hop for the
-/// client's packet, and must reach the backend however far it is (RFC 2473 6.3).
-inline constexpr std::uint8_t kOuterTimeToLive = 64;
-
-/// What an outer header is made of.
 struct Tunnel {
-  const Backend& backend;      // outer addresses
-  const ParsedPacket& packet;  // inner family, length, DSCP and ECN
+  const Backend& backend;      // outer addresses, traffic class, checksum
+  const ParsedPacket& packet;  // of the inner packet: family, kind, part, length, DSCP and ECN
   std::uint32_t entropy = 0;   // of the inner flow: flow_entropy()
+  /// The buffer that the header is written into, the inner packet behind it and, if it has more
+  /// segments, in those; its data begins with the Ethernet header. An encapsulation that leaves its
+  /// checksum to the port says so here.
+  rte_mbuf& mbuf;
+  bool port_sums_udp = false;  // NextHop::sums_udp
 };
 
 }  // namespace holdfast

@@ -108,6 +108,8 @@ Result<void> Device::set_up(const DevicePlan& plan, const std::string& port, rte
     wanted.rx_adv_conf.rss_conf.rss_hf =
         (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
   }
+  sums_udp_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
+  if (sums_udp_) wanted.txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
   if (const int result = rte_eth_dev_configure(id_, plan.queues, plan.queues, &wanted); result != 0)
     return failed("configure", result);
 
@@ -139,12 +141,14 @@ Device::Device(Device&& other) noexcept
     : id_(other.id_),
       vdev_(std::move(other.vdev_)),
       descriptors_(std::move(other.descriptors_)),
+      sums_udp_(other.sums_udp_),
       open_(std::exchange(other.open_, false)) {}
 
 Device& Device::operator=(Device&& other) noexcept {
   std::swap(id_, other.id_);
   std::swap(vdev_, other.vdev_);
   std::swap(descriptors_, other.descriptors_);
+  std::swap(sums_udp_, other.sums_udp_);
   std::swap(open_, other.open_);
   return *this;
 }

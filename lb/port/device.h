@@ -46,6 +46,8 @@ class Device {
   [[nodiscard]] MacAddress mac() const;
   /// IP MTU, bytes.
   [[nodiscard]] std::uint16_t mtu() const;
+  /// Whether it fills in UDP checksums where a packet asks for it.
+  [[nodiscard]] bool sums_udp() const { return sums_udp_; }
   /// Adds this device's counters to `stats`; a port is up when one of its devices is.
   void add_stats(PortStats& stats) const;
 
@@ -57,6 +59,7 @@ class Device {
   std::uint16_t id_ = 0;
   std::string vdev_;  // name of a virtual device: it is unplugged at the end; empty: PCI
   std::vector<int> descriptors_;
+  bool sums_udp_ = false;
   bool open_ = false;
 };
 

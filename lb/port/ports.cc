@@ -173,6 +173,7 @@ void Ports::describe(const DataplaneConfig& config) {
       if (plan_.devices[d].port != i) continue;
       description.mac = devices_[d].mac();
       description.mtu = devices_[d].mtu();
+      description.sums_udp = devices_[d].sums_udp();
     }
     if (!port.interface.empty()) {
       if (const auto interface = read_interface(port.interface)) {
@@ -181,9 +182,10 @@ void Ports::describe(const DataplaneConfig& config) {
         description.mtu = static_cast<std::uint16_t>(interface->mtu);
       }
     }
-    spdlog::info("port {}: {}, {} queue(s), address {}, MTU {}", port.name,
+    spdlog::info("port {}: {}, {} queue(s), address {}, MTU {}{}", port.name,
                  !port.interface.empty() ? port.interface : port.pci + port.vdev, port.queues,
-                 description.mac.text(), description.mtu);
+                 description.mac.text(), description.mtu,
+                 description.sums_udp ? "; it fills in UDP checksums" : "");
     descriptions_.push_back(std::move(description));
   }
 }

@@ -82,8 +82,11 @@ Verdict wrap(rte_mbuf& mbuf, const ParsedPacket& packet, const Outgoing& out) {
 
   std::uint8_t* frame = reframe(mbuf, packet, kEthernet + overhead);
   write_ethernet<kTagged, kOuter>(frame, out.hop);
-  write_tunnel<kOuter>(frame + kEthernet,
-                       {.backend = out.backend, .packet = packet, .entropy = out.entropy});
+  write_tunnel<kOuter>(frame + kEthernet, {.backend = out.backend,
+                                           .packet = packet,
+                                           .entropy = out.entropy,
+                                           .mbuf = mbuf,
+                                           .port_sums_udp = out.hop.sums_udp});
   return Verdict::forwarded();
 }
 

@@ -100,6 +100,17 @@ void check_addresses(Parse& parse) {
   if (config.bgp && config.bgp->next_hop_v6)
     refuse_vip(*config.bgp->next_hop_v6, places.next_hop_v6, "the next hop of VIPs");
 
+  const auto refuse_in_spread = [&](const IpAddress& address, Place place, std::string_view what) {
+    const auto& spread = address.is_v4() ? dataplane.ipip_spread_v4 : dataplane.ipip_spread_v6;
+    if (!place.known() || !spread || !spread->contains(address)) return;
+    const Place at = address.is_v4() ? places.ipip_spread_v4 : places.ipip_spread_v6;
+    parse.faults.add(place,
+                     fmt::format("{} can not be {}: the tunnels' sources are in {} (line {})",
+                                 address.text(), what, spread->text(), at.line));
+  };
+  for (std::size_t i = 0; i < config.vips.size(); ++i)
+    refuse_in_spread(config.vips[i].address, places.vips[i], "a VIP");
+
   const auto refuse_own = [&](const BackendConfig& backend, Place place,
                               const std::optional<IpAddress>& source, Place source_place) {
     if (!place.known() || source != backend.address) return;
@@ -116,6 +127,7 @@ void check_addresses(Parse& parse) {
       const auto& backend = pool.backends[b];
       const auto& at = places.pools[p].backends[b];
       refuse_vip(backend.address, at.address, "a backend");
+      refuse_in_spread(backend.address, at.address, "a backend");
       refuse_own(backend, at.address, dataplane.tunnel_source_v4, places.tunnel_source_v4);
       refuse_own(backend, at.address, dataplane.tunnel_source_v6, places.tunnel_source_v6);
       const auto earlier = addresses.earlier(backend.address, at.address);

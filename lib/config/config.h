@@ -52,6 +52,8 @@ struct DataplaneConfig {
   std::uint16_t client_mtu = 1500;          // IP bytes of the longest packet that clients send
   std::optional<IpAddress> tunnel_source_v4;
   std::optional<IpAddress> tunnel_source_v6;
+  std::optional<Prefix> ipip_spread_v4;  // outer sources of IPIP, one a flow; empty: one for all
+  std::optional<Prefix> ipip_spread_v6;
   std::uint32_t icmp_relay_rate = 1000;  // ICMP errors a second and worker, burst of one second
   std::uint32_t icmp_answer_rate = 1000;  // answers of each kind, a second and worker, same burst
   std::uint32_t sibling_lookup_rate =
@@ -138,7 +140,9 @@ struct PoolConfig {
   std::string name;
   std::uint32_t table_size = 65537;  // prime
   Encapsulation encapsulation = Encapsulation::ipip;
-  std::string check;  // empty: backends count as checked and up
+  std::optional<std::uint8_t> dscp;  // of the outer header, 0..63; empty: copied
+  bool udp6_checksum = true;         // of GUE over IPv6
+  std::string check;                 // empty: backends count as checked and up
   std::chrono::milliseconds down_grace{10'000};
   std::vector<BackendConfig> backends;
 

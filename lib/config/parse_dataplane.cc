@@ -66,6 +66,46 @@ void parse_port(const toml::table& table, Parse& parse) {
   parse.places.ports.push_back(places);
 }
 
+/// Empty: it can be where the outer sources of tunnels come from.
+std::string why_no_spread(const Prefix& prefix) {
+  const bool v4 = prefix.address.is_v4();
+  const unsigned least = v4 ? 8 : 32;
+  const unsigned most = v4 ? 31 : 127;
+  if (prefix.length < least || prefix.length > most)
+    return fmt::format("a prefix for tunnel sources has a length of {} to {} in IPv{}", least, most,
+                       v4 ? 4 : 6);
+  // What no host can have is in blocks of at least that length.
+  const auto why = why_not_unicast(prefix.address);
+  return why.empty() ? why : fmt::format("it begins with {}", why);
+}
+
+void parse_ipip_spread(TableReader& reader, Parse& parse) {
+  auto& dataplane = parse.config.dataplane;
+  for (const auto& [text, place] : reader.texts("ipip_source_spread")) {
+    const auto prefix = Prefix::parse(text);
+    if (!prefix) {
+      parse.faults.add(place, fmt::format("{} is not a prefix such as \"192.0.2.128/25\"; bits "
+                                          "behind its length must be zero",
+                                          in_quotes(text)));
+      continue;
+    }
+    if (const auto why = why_no_spread(*prefix); !why.empty()) {
+      parse.faults.add(place, fmt::format("{} can not be spread over: {}", in_quotes(text), why));
+      continue;
+    }
+    const bool v4 = prefix->address.is_v4();
+    auto& spread = v4 ? dataplane.ipip_spread_v4 : dataplane.ipip_spread_v6;
+    if (spread) {
+      parse.faults.add(place, fmt::format("\"ipip_source_spread\" has {} already; one prefix a "
+                                          "family is possible",
+                                          spread->text()));
+      continue;
+    }
+    spread = prefix;
+    (v4 ? parse.places.ipip_spread_v4 : parse.places.ipip_spread_v6) = place;
+  }
+}
+
 }  // namespace
 
 std::string Parse::resolve(const std::string& path) const {
@@ -120,6 +160,7 @@ void parse_dataplane(TableReader& root, Parse& parse) {
   parse.places.tunnel_source_v4 = reader.place("tunnel_source_v4");
   dataplane.tunnel_source_v6 = reader.address("tunnel_source_v6", Family::ipv6);
   parse.places.tunnel_source_v6 = reader.place("tunnel_source_v6");
+  parse_ipip_spread(reader, parse);
   constexpr std::int64_t kMaxRate = 1'000'000'000;
   if (const auto rate = reader.integer("icmp_relay_rate", 0, kMaxRate))
     dataplane.icmp_relay_rate = static_cast<std::uint32_t>(*rate);

@@ -92,15 +92,32 @@ void parse_table_size(TableReader& reader, PoolConfig& pool, PoolPlaces& places)
                                          pool.table_size, above ? "next" : "largest", prime));
 }
 
+void parse_encapsulation(TableReader& reader, PoolConfig& pool) {
+  using enum Encapsulation;
+  const auto encapsulation = reader.choice<Encapsulation>(
+      "encapsulation",
+      {{name_of(ipip), ipip}, {name_of(gre), gre}, {name_of(gue), gue}, {name_of(gue0), gue0}});
+  if (encapsulation) pool.encapsulation = *encapsulation;
+  if (const auto dscp = reader.integer_or("copy", "dscp", 0, 63))
+    pool.dscp = static_cast<std::uint8_t>(*dscp);
+  const auto checksum = reader.boolean("udp6_checksum");
+  if (!checksum) return;
+  pool.udp6_checksum = *checksum;
+  const bool faulty = reader.has("encapsulation") && !encapsulation;
+  if (!faulty && !uses_udp(pool.encapsulation))
+    reader.fault("udp6_checksum",
+                 fmt::format("\"udp6_checksum\" is for pools with encapsulation = \"gue\" or "
+                             "\"gue0\"; {} has \"{}\"",
+                             reader.what(), name_of(pool.encapsulation)));
+}
+
 void parse_pool(const toml::table& table, Parse& parse) {
   TableReader reader{table, "a pool", parse.faults};
   PoolConfig pool;
   PoolPlaces places{.self = reader.place()};
   places.name = reader.own_name("pool", pool.name);
   parse_table_size(reader, pool, places);
-  const auto encapsulation =
-      reader.choice<Encapsulation>("encapsulation", {{"ipip", Encapsulation::ipip}});
-  if (encapsulation) pool.encapsulation = *encapsulation;
+  parse_encapsulation(reader, pool);
   if (auto check = reader.text("check")) {
     pool.check = *std::move(check);
     if (!pool.check.empty())

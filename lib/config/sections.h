@@ -38,7 +38,7 @@ struct PoolPlaces {
 
 struct Places {
   std::vector<PortPlaces> ports;
-  Place workers, tunnel_source_v4, tunnel_source_v6;
+  Place workers, tunnel_source_v4, tunnel_source_v6, ipip_spread_v4, ipip_spread_v6;
   Place bgp, next_hop, next_hop_v6;
   std::vector<Place> vips;
   std::vector<ServicePlaces> services;

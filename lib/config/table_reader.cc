@@ -110,6 +110,21 @@ std::optional<std::int64_t> TableReader::integer(std::string_view key, std::int6
   return std::nullopt;
 }
 
+std::optional<std::int64_t> TableReader::integer_or(std::string_view word, std::string_view key,
+                                                    std::int64_t min, std::int64_t max) {
+  const auto* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  const auto* text = node->as_string();
+  if (text != nullptr && text->get() == word) return std::nullopt;
+  const auto* value = node->as_integer();
+  if (value != nullptr && value->get() >= min && value->get() <= max) return value->get();
+  fault(key, fmt::format("\"{}\" must be {} or {} to {}, not {}", key, in_quotes(word), min, max,
+                         value != nullptr  ? fmt::format("{}", value->get())
+                         : text != nullptr ? in_quotes(text->get())
+                                           : std::string(type_of(*node))));
+  return std::nullopt;
+}
+
 std::optional<bool> TableReader::boolean(std::string_view key) {
   const auto* node = find(key);
   if (node == nullptr) return std::nullopt;

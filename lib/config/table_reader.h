@@ -32,6 +32,9 @@ class TableReader {
   /// them early.
   std::optional<std::string> text(std::string_view key);
   std::optional<std::int64_t> integer(std::string_view key, std::int64_t min, std::int64_t max);
+  /// A whole number, or a word in its place. Empty also for the word.
+  std::optional<std::int64_t> integer_or(std::string_view word, std::string_view key,
+                                         std::int64_t min, std::int64_t max);
   std::optional<bool> boolean(std::string_view key);
   /// A part of one: above 0, at most 1.
   std::optional<double> share(std::string_view key);

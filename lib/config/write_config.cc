@@ -96,6 +96,10 @@ std::string dataplane_section(const DataplaneConfig& dataplane) {
   keys.add_number("client_mtu", dataplane.client_mtu);
   keys.add_address("tunnel_source_v4", dataplane.tunnel_source_v4);
   keys.add_address("tunnel_source_v6", dataplane.tunnel_source_v6);
+  std::vector<std::string> spread;
+  for (const auto& prefix : {dataplane.ipip_spread_v4, dataplane.ipip_spread_v6})
+    if (prefix) spread.push_back(quote(prefix->text()));
+  keys.add("ipip_source_spread", list(spread));
   keys.add_number("icmp_relay_rate", dataplane.icmp_relay_rate);
   keys.add_number("icmp_answer_rate", dataplane.icmp_answer_rate);
   keys.add_number("sibling_lookup_rate", dataplane.sibling_lookup_rate);
@@ -194,6 +198,8 @@ std::string pool_section(const PoolConfig& pool) {
   keys.add_text("name", pool.name);
   keys.add_number("table_size", pool.table_size);
   keys.add_text("encapsulation", name_of(pool.encapsulation));
+  keys.add("dscp", pool.dscp ? fmt::format("{}", *pool.dscp) : quote("copy"));
+  if (uses_udp(pool.encapsulation)) keys.add_flag("udp6_checksum", pool.udp6_checksum);
   if (!pool.check.empty()) keys.add_text("check", pool.check);
   keys.add_duration("down_grace", pool.down_grace);
   keys.add("backends", table_list(backends));

@@ -45,21 +45,52 @@ enum class BackendState : std::uint8_t {
   return "?";
 }
 
-enum class Encapsulation : std::uint8_t { ipip };
+/// How a packet travels to its backend.
+enum class Encapsulation : std::uint8_t {
+  ipip,  // RFC 2003, RFC 4213, RFC 2473: nothing but an outer IP header
+  gre,   // RFC 2784, without key and checksum
+  gue,   // UDP, variant 1: the inner packet directly behind the UDP header
+  gue0,  // UDP, variant 0: behind a header of four bytes
+};
 
 [[nodiscard]] constexpr std::string_view name_of(Encapsulation encapsulation) {
   switch (encapsulation) {
     case Encapsulation::ipip:
       return "ipip";
+    case Encapsulation::gre:
+      return "gre";
+    case Encapsulation::gue:
+      return "gue";
+    case Encapsulation::gue0:
+      return "gue0";
   }
   return "?";
 }
 
-/// Bytes that the tunnel adds in front of the inner IP packet; `outer` is the backend's family.
-[[nodiscard]] constexpr std::uint16_t tunnel_overhead(Encapsulation encapsulation, Family outer) {
+[[nodiscard]] constexpr bool uses_udp(Encapsulation encapsulation) {
   switch (encapsulation) {
     case Encapsulation::ipip:
-      return outer == Family::ipv4 ? 20 : 40;
+    case Encapsulation::gre:
+      return false;
+    case Encapsulation::gue:
+    case Encapsulation::gue0:
+      return true;
+  }
+  return false;
+}
+
+/// Bytes that the tunnel adds in front of the inner IP packet; `outer` is the backend's family.
+[[nodiscard]] constexpr std::uint16_t tunnel_overhead(Encapsulation encapsulation, Family outer) {
+  const std::uint16_t ip = outer == Family::ipv4 ? 20 : 40;
+  switch (encapsulation) {
+    case Encapsulation::ipip:
+      return ip;
+    case Encapsulation::gre:
+      return static_cast<std::uint16_t>(ip + 4);
+    case Encapsulation::gue:
+      return static_cast<std::uint16_t>(ip + 8);
+    case Encapsulation::gue0:
+      return static_cast<std::uint16_t>(ip + 12);
   }
   return 0;
 }
@@ -69,16 +100,32 @@ struct NextHop {
   PortNumber port = kNoPort;
   std::uint16_t vlan = 0;  // VLAN id 1..4094, 0 = untagged
   std::uint16_t mtu = 0;   // IP MTU of the way in bytes, the VLAN tag not counted
+  bool sums_udp = false;   // the port fills in UDP checksums
   MacAddress source{};     // the port's own
   MacAddress destination{};
 
   friend bool operator==(const NextHop&, const NextHop&) = default;
 };
 
+/// What the outer header's traffic class (DSCP and ECN) is made of: the bits that are kept of the
+/// inner one, and those that are set. ECN is always kept: RFC 6040 4.1, normal mode.
+struct OuterClass {
+  std::uint8_t kept = 0xff;
+  std::uint8_t set = 0;
+
+  /// RFC 2983's pipe model: `dscp` (0..63) whatever the inner packet says. The default is its
+  /// uniform model: the fabric treats tunnelled packets as it would the client's.
+  [[nodiscard]] static constexpr OuterClass of_dscp(std::uint8_t dscp) {
+    return {.kept = 0x03, .set = static_cast<std::uint8_t>(dscp << 2)};
+  }
+  friend bool operator==(const OuterClass&, const OuterClass&) = default;
+};
+
 /// One cache line, so that a packet touches no more than that of it.
 struct alignas(64) Backend {
   IpAddress address{};        // outer destination; the backend's identity
   IpAddress tunnel_source{};  // outer source, of the same family
+  OuterClass outer_class{};
   PoolNumber pool{};
   BackendState state = BackendState::unchecked;
   Encapsulation encapsulation = Encapsulation::ipip;
@@ -86,8 +133,11 @@ struct alignas(64) Backend {
   bool keeps_tcp = false;            // placed TCP flows stay; false: re-picked at their next packet
   bool keeps_udp = false;            // the same for UDP
   bool awaits_check = false;         // unchecked, and its base slots wait for its first check
+  bool udp6_checksum = true;         // of GUE over IPv6; false: zero (RFC 6935)
   std::uint16_t next_hop_count = 0;  // 0: never resolved
   std::uint32_t first_next_hop = 0;  // index into Snapshot::next_hops
+  // The low bits of the outer source that the flow's entropy fills in, as a mask; 0: none.
+  std::uint32_t source_spread = 0;
 
   [[nodiscard]] bool eligible() const { return present && state == BackendState::eligible; }
 };

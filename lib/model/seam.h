@@ -40,6 +40,7 @@ struct PortDescription {
   unsigned interface_index = 0;  // 0: none
   MacAddress mac{};
   std::uint16_t mtu = 0;  // IP MTU in bytes
+  bool sums_udp = false;  // fills in the UDP checksums of what leaves
 };
 
 }  // namespace holdfast

@@ -29,6 +29,7 @@ enum class IpProtocol : std::uint8_t {
   ipv6 = 41,  // IPv6 inside IP (RFC 4213, RFC 2473)
   routing = 43,
   fragment = 44,
+  gre = 47,
   esp = 50,
   authentication = 51,
   icmpv6 = 58,
@@ -126,6 +127,24 @@ struct UdpHeader {
   Be16 checksum;
 };
 static_assert(sizeof(UdpHeader) == 8);
+
+/// RFC 2784, without the optional checksum.
+struct GreHeader {
+  Be16 flags_version;
+  Be16 protocol_type;  // an EtherType
+};
+static_assert(sizeof(GreHeader) == 4);
+
+/// Generic UDP Encapsulation (draft-ietf-intarea-gue), behind a UDP header to port 6080. Variant 1
+/// has no header: the inner packet's version (4 or 6, binary 01xx) says that it is one.
+struct Gue0Header {
+  std::uint8_t version_length;  // version 2 bits, control 1 bit, more 32-bit words 5 bits
+  IpProtocol protocol;
+  Be16 flags;
+
+  static constexpr std::uint16_t kPort = 6080;
+};
+static_assert(sizeof(Gue0Header) == 4);
 
 /// RFC 792 and RFC 4443: the same first eight bytes.
 struct IcmpHeader {

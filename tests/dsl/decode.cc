@@ -165,6 +165,8 @@ class Decoder {
         return tcp();
       case IpProtocol::udp:
         return udp();
+      case IpProtocol::gre:
+        return gre();
       case IpProtocol::icmp:
         return icmp<Icmp>();
       case IpProtocol::icmpv6:
@@ -250,6 +252,27 @@ class Decoder {
     udp.length = in_.u16();
     udp.checksum = in_.u16();
     layers_.push_back(udp);
+    if (udp.dport == 6080 && in_.has(1)) gue();
+  }
+
+  void gre() {
+    if (!in_.has(4)) return;
+    Gre gre{.flags = in_.u16(), .protocol = in_.u16()};
+    layers_.push_back(gre);
+    // Other flags say that more follows.
+    if (gre.flags == 0 && *gre.protocol == 0x0800) ip4(false);
+    if (gre.flags == 0 && *gre.protocol == 0x86dd) ip6(false);
+  }
+
+  void gue() {
+    const unsigned first = in_.peek(0) >> 4;
+    if (first == 4) return ip4(false);
+    if (first == 6) return ip6(false);
+    if (in_.peek(0) != 0 || !in_.has(4)) return;
+    Gue0 gue{.version_length = in_.u8(), .protocol = in_.u8(), .flags = in_.u16()};
+    layers_.push_back(gue);
+    if (*gue.protocol == 4) ip4(false);
+    if (*gue.protocol == 41) ip6(false);
   }
 
   template <class Message>

@@ -83,8 +83,9 @@ std::string_view name_of(const Layer& layer) {
   constexpr std::string_view kNames[]{"Eth",     "Vlan",      "Ip4",
                                       "Ip6",     "HopByHop",  "DestinationOptions",
                                       "Routing", "Fragment6", "Authentication",
-                                      "Tcp",     "Udp",       "Icmp",
-                                      "Icmp6",   "Raw",       "Padding"};
+                                      "Tcp",     "Udp",       "Gre",
+                                      "Gue0",    "Icmp",      "Icmp6",
+                                      "Raw",     "Padding"};
   static_assert(std::size(kNames) == std::variant_size_v<Layer>);
   return kNames[layer.index()];
 }

@@ -88,6 +88,7 @@ struct ProtocolOf {
   unsigned operator()(const Authentication&) const { return 51; }
   unsigned operator()(const Tcp&) const { return 6; }
   unsigned operator()(const Udp&) const { return 17; }
+  unsigned operator()(const Gre&) const { return 47; }
   unsigned operator()(const Icmp&) const { return 1; }
   unsigned operator()(const Icmp6&) const { return 58; }
   template <class Other>
@@ -253,6 +254,23 @@ class Encoder {
     // RFC 768: zero would say "none".
     patch_u16(out, 6, udp.checksum.value_or(sum == 0 ? std::uint16_t{0xffff} : sum));
     return out;
+  }
+
+  Bytes put(const Gre& gre, std::size_t index, const Enclosing& ip) {
+    return Writer()
+        .u16(gre.flags)
+        .u16(ether_type(gre.protocol, index))
+        .raw(encode(index + 1, ip))
+        .take();
+  }
+
+  Bytes put(const Gue0& gue, std::size_t index, const Enclosing& ip) {
+    return Writer()
+        .u8(gue.version_length)
+        .u8(next_protocol(gue.protocol, index))
+        .u16(gue.flags)
+        .raw(encode(index + 1, ip))
+        .take();
   }
 
   template <class Message>

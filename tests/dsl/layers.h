@@ -150,6 +150,20 @@ struct Udp {
   Computed<std::uint16_t> checksum{};
 };
 
+/// RFC 2784.
+struct Gre {
+  std::uint16_t flags = 0;  // and version
+  Computed<std::uint16_t> protocol{};
+};
+
+/// What stands between a Udp to port 6080 and the inner packet in GUE variant 0; in variant 1 the
+/// inner packet follows the Udp.
+struct Gue0 {
+  std::uint8_t version_length = 0;
+  Computed<std::uint8_t> protocol{};
+  std::uint16_t flags = 0;
+};
+
 /// What is quoted follows as further layers, or as quote(packet, bytes).
 struct Icmp {
   std::uint8_t type = 3;
@@ -174,7 +188,7 @@ struct Padding {
 };
 
 using Layer = std::variant<Eth, Vlan, Ip4, Ip6, HopByHop, DestinationOptions, Routing, Fragment6,
-                           Authentication, Tcp, Udp, Icmp, Icmp6, Raw, Padding>;
+                           Authentication, Tcp, Udp, Gre, Gue0, Icmp, Icmp6, Raw, Padding>;
 
 /// Calls visit(name, field) for each field of a layer: the one list that printing and comparing
 /// use.
@@ -206,6 +220,10 @@ void visit_fields(L& layer, Visitor&& visit) {
         F(data_offset), F(checksum);
   } else if constexpr (std::is_same_v<T, Udp>) {
     F(sport), F(dport), F(length), F(checksum);
+  } else if constexpr (std::is_same_v<T, Gre>) {
+    F(flags), F(protocol);
+  } else if constexpr (std::is_same_v<T, Gue0>) {
+    F(version_length), F(protocol), F(flags);
   } else if constexpr (std::is_same_v<T, Icmp> || std::is_same_v<T, Icmp6>) {
     F(type), F(code), F(rest), F(checksum);
   } else {

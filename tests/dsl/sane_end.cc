@@ -31,7 +31,16 @@ std::span<const std::uint8_t> ip_packet(std::span<const std::uint8_t> frame) {
 std::span<const std::uint8_t> tunnelled_packet(std::span<const std::uint8_t> frame) {
   const auto outer = ip_packet(frame);
   if (outer.empty()) return {};
-  return outer.subspan(outer[0] >> 4 == 4 ? 20 : 40);
+  const bool v4 = outer[0] >> 4 == 4;
+  const auto inside = outer.subspan(v4 ? 20 : 40);
+  switch (outer[v4 ? 9 : 6]) {
+    case 47:  // GRE
+      return inside.subspan(4);
+    case 17:  // GUE: the inner IP version, or zeros for a header
+      return inside.subspan(inside.size() > 8 && inside[8] >> 4 == 0 ? 12 : 8);
+    default:
+      return inside;
+  }
 }
 
 /// Whether these packets are fragments (RFC 791) of `whole`, in order and without a gap.

@@ -31,20 +31,24 @@ Backend add_backend(Snapshot& snapshot, const BackendSpec& spec, const ServiceSp
   Backend backend{
       .address = spec.address,
       .tunnel_source = spec.address.is_v4() ? service.tunnel.source_v4 : service.tunnel.source_v6,
+      .outer_class = service.tunnel.dscp ? OuterClass::of_dscp(*service.tunnel.dscp) : OuterClass{},
       .pool = pool,
       .state = spec.state,
-      .encapsulation = Encapsulation::ipip,
+      .encapsulation = service.tunnel.encapsulation,
       .present = !spec.removed,
       .keeps_tcp = spec.keeps_tcp,
       .keeps_udp = spec.keeps_udp,
       .awaits_check = spec.state == BackendState::unchecked && spec.awaits_check,
+      .udp6_checksum = service.tunnel.udp6_checksum,
       .next_hop_count = static_cast<std::uint16_t>(spec.hops.size()),
       .first_next_hop = static_cast<std::uint32_t>(snapshot.next_hops.size()),
+      .source_spread = service.tunnel.source_spread,
   };
   for (const Hop& hop : spec.hops)
     snapshot.next_hops.push_back({.port = PortNumber{hop.port},
                                   .vlan = hop.vlan,
                                   .mtu = hop.mtu,
+                                  .sums_udp = hop.sums_udp,
                                   .source = hop.src,
                                   .destination = hop.dst});
   return backend;

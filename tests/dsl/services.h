@@ -6,6 +6,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lib/model/snapshot.h"
@@ -28,6 +29,7 @@ struct Hop {
   std::uint8_t port = 0;
   std::uint16_t vlan = 0;
   std::uint16_t mtu = 1600;
+  bool sums_udp = false;  // the port fills in UDP checksums
   Mac src = from_lb.src;
   Mac dst = from_lb.dst;
 };
@@ -60,27 +62,34 @@ struct BackendSpec {
 };
 [[nodiscard]] inline BackendSpec backend(Ip address) { return {.address = address}; }
 
-/// IP in IP from these addresses.
-struct IpipSpec {
+/// How packets travel, from these addresses.
+struct TunnelSpec {
+  Encapsulation encapsulation = Encapsulation::ipip;
   Ip source_v4 = "192.0.2.1";
   Ip source_v6 = "2001:db8:100::1";
+  std::optional<std::uint8_t> dscp{};  // absent: copied
+  bool udp6_checksum = true;
+  std::uint32_t source_spread = 0;  // Backend::source_spread
 };
-[[nodiscard]] inline IpipSpec ipip() { return {}; }
-[[nodiscard]] inline IpipSpec ipip(Ip source) {
-  IpipSpec spec;
+[[nodiscard]] inline TunnelSpec ipip() { return {}; }
+[[nodiscard]] inline TunnelSpec ipip(Ip source) {
+  TunnelSpec spec;
   (source.is_v4() ? spec.source_v4 : spec.source_v6) = source;
   return spec;
 }
+[[nodiscard]] inline TunnelSpec gre() { return {.encapsulation = Encapsulation::gre}; }
+[[nodiscard]] inline TunnelSpec gue() { return {.encapsulation = Encapsulation::gue}; }
+[[nodiscard]] inline TunnelSpec gue0() { return {.encapsulation = Encapsulation::gue0}; }
 
 struct ServiceSpec {
   std::vector<Ip> vips;
   Ports ports;
-  IpipSpec tunnel{};
+  TunnelSpec tunnel{};
   std::vector<BackendSpec> backends{};
   Service settings{};    // time-outs, shares, drain of UDP; the rest is filled in
   VipOptions manners{};  // of its VIPs, also in other services
 
-  [[nodiscard]] ServiceSpec via(IpipSpec spec) const {
+  [[nodiscard]] ServiceSpec via(TunnelSpec spec) const {
     ServiceSpec copy = *this;
     copy.tunnel = spec;
     return copy;

@@ -6,6 +6,29 @@
 
 namespace holdfast::dsl {
 
+namespace {
+
+/// What a NIC does that was asked for a UDP checksum: the field holds the pseudo header's sum, and
+/// all from the UDP header on is added to it.
+void fill_checksum(const rte_mbuf& mbuf, Bytes& frame) {
+  constexpr std::uint64_t kAsked = RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
+  constexpr std::uint64_t kAll = RTE_MBUF_F_TX_L4_MASK | RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IPV6 |
+                                 RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_TCP_SEG |
+                                 RTE_MBUF_F_TX_UDP_SEG | RTE_MBUF_F_TX_OUTER_UDP_CKSUM;
+  if ((mbuf.ol_flags & kAll) != kAsked)
+    throw std::logic_error("the port is asked for another checksum than that of UDP over IPv6");
+  const std::size_t udp = mbuf.l2_len + mbuf.l3_len;
+  std::uint32_t sum = 0;
+  for (std::size_t i = udp; i < frame.size(); ++i)
+    sum += (i - udp) % 2 == 0 ? frame[i] * 256u : frame[i];
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+  const std::uint32_t checksum = sum == 0xffff ? 0xffff : ~sum & 0xffff;
+  frame.at(udp + 6) = static_cast<std::uint8_t>(checksum >> 8);
+  frame.at(udp + 7) = static_cast<std::uint8_t>(checksum);
+}
+
+}  // namespace
+
 TestIo::~TestIo() {
   for (const Waiting& waiting : waiting_) free_mbuf(waiting.mbuf);
   for (const auto& [mbuf, arrival] : arrivals_) free_mbuf(mbuf);
@@ -60,6 +83,10 @@ void TestIo::give_back(rte_mbuf* packet, Fate::Kind kind, PortNumber port) {
     throw std::logic_error("the worker gave a packet back twice, or one that it never received");
   Fate fate{.kind = kind, .arrival = arrival->second, .port = port};
   if (kind != Fate::Kind::freed) fate.frame = bytes_of(*packet);
+  if (kind == Fate::Kind::sent && (packet->ol_flags & RTE_MBUF_F_TX_L4_MASK) != 0) {
+    fill_checksum(*packet, fate.frame);
+    ++checksums_filled;
+  }
   fates_.push_back(std::move(fate));
   arrivals_.erase(arrival);
   free_mbuf(packet);

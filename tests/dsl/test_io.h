@@ -41,6 +41,7 @@ class TestIo : public PacketIo {
   [[nodiscard]] std::size_t arrival_of(rte_mbuf* packet) const { return arrivals_.at(packet); }
 
   bool has_kernel = true;
+  unsigned checksums_filled = 0;  // by the port, as packets asked for (RTE_MBUF_F_TX_UDP_CKSUM)
   std::map<PortNumber, unsigned> transmit_room{};  // absent: endless; else so many more are taken
   unsigned buffers = 1'000'000;                    // so many more can be allocated
 

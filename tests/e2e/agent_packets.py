@@ -9,7 +9,9 @@ can be compared with the program.
 import ipaddress
 import struct
 
-IPIP, TCP, UDP, IPV6, FRAGMENT, ICMP, ICMPV6 = 4, 6, 17, 41, 44, 1, 58
+IPIP, TCP, UDP, IPV6, FRAGMENT, GRE, ICMP, ICMPV6 = 4, 6, 17, 41, 44, 47, 1, 58
+GUE_PORT = 6080
+KINDS = ("ipip", "gre", "gue", "gue0")
 BACKEND_MAC, OTHER_MAC = bytes.fromhex("020000000002"), bytes.fromhex("020000000001")
 NOT_ECT, ECT_1, ECT_0, CE = 0, 1, 2, 3
 
@@ -53,6 +55,7 @@ def ip(source, destination, protocol, payload, **fields):
 
 
 def udp(source, destination, sport, dport, payload):
+    """Also the outer header of GUE; a load balancer leaves the checksum out over IPv4."""
     header = struct.pack("!HHHH", sport, dport, 8 + len(payload), 0)
     pseudo = packed(source) + packed(destination) + struct.pack("!II", 8 + len(payload), UDP)
     value = checksum(pseudo + header + payload) or 0xFFFF
@@ -70,9 +73,17 @@ def ethernet(packet, *, vlan=None, kind=None, destination=BACKEND_MAC):
     return destination + OTHER_MAC + tag + struct.pack("!H", kind) + packet
 
 
-def tunnel(lb, backend, packet, **fields):
-    """IPIP of any mix. Fields are those of the outer header."""
+def tunnel(lb, backend, packet, kind="ipip", **fields):
+    """A tunnel packet of any mix. Fields are those of the outer header."""
     protocol = IPIP if packet[0] >> 4 == 4 else IPV6
+    if kind == "gre":
+        packet = struct.pack("!HH", 0, 0x0800 if protocol == IPIP else 0x86DD) + packet
+        protocol = GRE
+    elif kind != "ipip":
+        if kind == "gue0":
+            packet = struct.pack("!BBH", 0, protocol, 0) + packet
+        packet = udp(lb, backend, 50000, GUE_PORT, packet)
+        protocol = UDP
     return ip(lb, backend, protocol, packet, **fields)
 
 
@@ -129,18 +140,24 @@ class Judge:
             length = struct.unpack("!H", packet[2:4])[0]
             words = packet[0] & 15
             sound = packet[0] >> 4 == 4 and words >= 5 and 4 * words <= length <= len(packet)
-            fragmented = struct.unpack("!H", packet[6:8])[0] & 0x3FFF != 0
+            fragment = struct.unpack("!H", packet[6:8])[0]
+            fragmented, later = fragment & 0x3FFF != 0, fragment & 0x1FFF != 0
         elif kind == b"\x86\xdd" and len(packet) >= 40:
             outer, protocol, size, words = 6, packet[6], 40, 5
             source, destination = (ipaddress.IPv6Address(packet[at:at + 16]) for at in (8, 24))
             length = 40 + struct.unpack("!H", packet[4:6])[0]
             sound = packet[0] >> 4 == 6 and length <= len(packet)
             fragmented = protocol == FRAGMENT and len(packet) >= 48
+            later = fragmented and struct.unpack("!H", packet[42:44])[0] & 0xFFF8 != 0
             if fragmented:
                 protocol = packet[40]
         else:
             return "not_tunnel", None
-        if protocol not in (IPIP, IPV6):
+        if protocol == UDP:
+            header = packet[48 if outer == 6 and fragmented else 4 * words if outer == 4 else 40:]
+            if later or len(header) < 8 or header[2:4] != struct.pack("!H", GUE_PORT):
+                return "not_tunnel", None
+        elif protocol not in (IPIP, IPV6, GRE):
             return "not_tunnel", None
         if destination not in self.locals:
             return "not_local", None
@@ -152,12 +169,39 @@ class Judge:
             return "outer_fragment", None
         if words != 5:
             return "outer_options", None
-        return self._judge_inner(frame[:start], outer, ecn_of(packet), protocol,
-                                 packet[size:length], packet[size:])
+        wanted, skipped, end = self._read_header(protocol, packet[size:length])
+        if wanted not in (4, 6):
+            return wanted, None
+        return self._judge_inner(frame[:start], outer, ecn_of(packet), wanted,
+                                 packet[size + skipped:size + end], packet[size + skipped:])
 
-    def _judge_inner(self, link, outer, outer_ecn, protocol, inner, rest):
+    @staticmethod
+    def _read_header(protocol, payload):
+        """(inner version, where the inner packet starts, where it ends at the latest), or (the
+        outcome, None, None)."""
+        if protocol in (IPIP, IPV6):
+            return 4 if protocol == IPIP else 6, 0, len(payload)
+        if len(payload) < (4 if protocol == GRE else 8):
+            return "outer_malformed", None, None
+        if protocol == GRE:
+            inner = {b"\0\0\x08\0": 4, b"\0\0\x86\xdd": 6}.get(payload[:4], "unknown_header")
+            return inner, 4, len(payload)
+        end = struct.unpack("!H", payload[4:6])[0]
+        if not 8 <= end <= len(payload):
+            return "outer_malformed", None, None
+        header = payload[8:end]
+        if len(header) < 4:
+            return "unknown_header", None, None
+        if header[0] >> 4 in (4, 6):
+            return header[0] >> 4, 8, end
+        words = header[0] & 0x1F
+        if header[0] >> 5 or header[2:4] != b"\0\0" or len(header) < 4 + 4 * words:
+            return "unknown_header", None, None
+        return {IPIP: 4, IPV6: 6}.get(header[1], "unknown_header"), 12 + 4 * words, end
+
+    def _judge_inner(self, link, outer, outer_ecn, wanted, inner, rest):
         """`rest`: the inner packet with the padding that may follow it in the frame."""
-        wanted, size = (4, 20) if protocol == IPIP else (6, 40)
+        size = 20 if wanted == 4 else 40
         if len(inner) < size or inner[0] >> 4 != wanted:
             return "inner_malformed", None
         if wanted == 4:

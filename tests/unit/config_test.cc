@@ -87,7 +87,9 @@ timeouts = { embryonic = "1s", established = "120h", closing = "2m", udp = "2000
 [[pool]]
 name = "p"
 table_size = 251
-encapsulation = "ipip"
+encapsulation = "gue0"
+dscp = 63
+udp6_checksum = false
 check = "c"
 down_grace = "250ms"
 [[pool.backends]]
@@ -139,6 +141,9 @@ fall = 9
   CHECK(service.timeouts == FlowTimeouts{1s, 120h, 2min, 2s});
   const auto& pool = config.pools[0];
   CHECK(pool.table_size == 251);
+  CHECK(pool.encapsulation == Encapsulation::gue0);
+  CHECK(pool.dscp == 63);
+  CHECK_FALSE(pool.udp6_checksum);
   CHECK(pool.down_grace == 250ms);
   const auto& hop = pool.backends[0].next_hop;
   REQUIRE(hop);

@@ -71,8 +71,18 @@ TEST_CASE("a value out of range says which range is meant") {
        "h.toml:20:13: \"max_share\" must be above 0 and at most 1, not nan"},
       {"ports = \"443\"", "ports = \"443\"\nembryonic_share = 1.01",
        "h.toml:20:19: \"embryonic_share\" must be above 0 and at most 1, not 1.01"},
-      {"check = \"alive\"", "check = \"alive\"\nencapsulation = \"gre\"",
-       "h.toml:33:17: \"encapsulation\" must be \"ipip\", not \"gre\""},
+      {"check = \"alive\"", "check = \"alive\"\nencapsulation = \"vxlan\"",
+       "h.toml:33:17: \"encapsulation\" must be \"ipip\", \"gre\", \"gue\" or \"gue0\", not "
+       "\"vxlan\""},
+      {"check = \"alive\"", "check = \"alive\"\ndscp = 64",
+       "h.toml:33:8: \"dscp\" must be \"copy\" or 0 to 63, not 64"},
+      {"check = \"alive\"", "check = \"alive\"\ndscp = \"EF\"",
+       "h.toml:33:8: \"dscp\" must be \"copy\" or 0 to 63, not \"EF\""},
+      {"check = \"alive\"", "check = \"alive\"\ndscp = true",
+       "h.toml:33:8: \"dscp\" must be \"copy\" or 0 to 63, not a boolean"},
+      {"check = \"alive\"", "check = \"alive\"\nudp6_checksum = false",
+       "h.toml:33:17: \"udp6_checksum\" is for pools with encapsulation = \"gue\" or \"gue0\"; "
+       "pool \"proxies\" has \"ipip\""},
       {"check = \"alive\"", "check = \"alive\"\ntable_size = 65536",
        "h.toml:33:14: \"table_size\" must be a prime number, which 65536 is not; the next one is "
        "65537"},

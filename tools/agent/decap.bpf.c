@@ -3,6 +3,7 @@
 // kernel sees them: the kernel then finds a packet from the client to the VIP.
 //
 //   read_outer   Ethernet, one VLAN tag, outer IP: is it a tunnel packet, for us, from one of ours?
+//   read_header  what lies between the IP headers: nothing (IPIP), GRE, or UDP and GUE
 //   read_inner   inner IP: does it fit into the outer packet, is it for a VIP?
 //   carry_ecn    congestion marks of the outer header, RFC 6040
 //   strip        cut the outer header off and put the Ethernet header back in front
@@ -21,8 +22,8 @@
 #include <bpf/bpf_helpers.h>
 
 #include "tools/agent/decap_shared.h"
+#include "tools/agent/tunnel_header.bpf.h"
 
-#define UNDECIDED OUTCOME_COUNT
 #define FAMILY(number) bpf_htonl(number)
 
 // Filled by the agent before the program is attached and never changed afterwards: new settings
@@ -69,16 +70,6 @@ struct fragment_header {
   __be32 identification;
 };
 
-// What read_outer learned. Offsets are in bytes from the start of the frame.
-struct tunnel {
-  __u32 link_length;   // Ethernet header with its tag: where the outer IP header starts
-  __u32 inner_offset;  // where the inner IP header starts
-  __u32 inner_room;    // bytes that the outer header says follow there
-  __u8 outer_family;   // 4 or 6
-  __u8 inner_family;   // 4 or 6
-  __u8 outer_ecn;      // the two ECN bits, RFC 3168 section 5
-};
-
 enum { ECN_NOT_ECT = 0, ECN_ECT_1 = 1, ECN_ECT_0 = 2, ECN_CE = 3 };
 
 static __always_inline struct holdfast_address address_v4(__be32 address) {
@@ -91,14 +82,6 @@ static __always_inline struct holdfast_address address_v6(const struct in6_addr*
   struct holdfast_address result = {.family = FAMILY(6)};
   __builtin_memcpy(result.bytes, address, sizeof(*address));
   return result;
-}
-
-// Tunnel formats by the outer header's protocol. GRE and GUE (a UDP port) get their place here;
-// they read their own header behind the outer IP header and move inner_offset past it.
-static __always_inline int is_tunnel(__u8 protocol, struct tunnel* tunnel) {
-  if (protocol == IPPROTO_IPIP) tunnel->inner_family = 4;
-  if (protocol == IPPROTO_IPV6) tunnel->inner_family = 6;
-  return protocol == IPPROTO_IPIP || protocol == IPPROTO_IPV6;
 }
 
 static __always_inline enum holdfast_decap_outcome check_addresses(
@@ -115,13 +98,16 @@ static __always_inline int frame_holds(struct xdp_md* ctx, __u32 offset, __u32 l
   return wanted <= ctx->data_end - ctx->data || wanted <= bpf_xdp_get_buff_len(ctx);
 }
 
-// The outer checksum is not verified: the addresses matched exactly, and the inner header, which
-// the kernel verifies, has its own.
+// The outer checksums, IPv4's and UDP's, are not verified: the addresses matched exactly, and the
+// inner packet, which the kernel verifies, has its own.
 static __always_inline enum holdfast_decap_outcome read_outer_v4(struct xdp_md* ctx,
                                                                  struct tunnel* tunnel) {
-  void* const end = (void*)(long)ctx->data_end;
-  struct iphdr* const ip = (void*)(long)ctx->data + tunnel->link_length;
-  if ((void*)(ip + 1) > end || !is_tunnel(ip->protocol, tunnel)) return OUTCOME_not_tunnel;
+  void* const end = frame_end(ctx);
+  struct iphdr* const ip = frame_start(ctx) + tunnel->link_length;
+  if ((void*)(ip + 1) > end) return OUTCOME_not_tunnel;
+  const int first = !(ip->frag_off & bpf_htons(0x1fff));
+  if (!is_tunnel(ip->protocol, first ? (void*)ip + 4u * ip->ihl : 0, end))
+    return OUTCOME_not_tunnel;
 
   const struct holdfast_address source = address_v4(ip->saddr);
   const struct holdfast_address destination = address_v4(ip->daddr);
@@ -135,6 +121,7 @@ static __always_inline enum holdfast_decap_outcome read_outer_v4(struct xdp_md* 
   if (ip->frag_off & bpf_htons(0x3fff)) return OUTCOME_outer_fragment;  // more, or an offset
   if (ip->ihl != 5) return OUTCOME_outer_options;
 
+  tunnel->protocol = ip->protocol;
   tunnel->outer_ecn = ip->tos & 3;
   tunnel->inner_offset = tunnel->link_length + sizeof(*ip);
   tunnel->inner_room = total_length - sizeof(*ip);
@@ -143,14 +130,16 @@ static __always_inline enum holdfast_decap_outcome read_outer_v4(struct xdp_md* 
 
 static __always_inline enum holdfast_decap_outcome read_outer_v6(struct xdp_md* ctx,
                                                                  struct tunnel* tunnel) {
-  void* const end = (void*)(long)ctx->data_end;
-  struct ipv6hdr* const ip = (void*)(long)ctx->data + tunnel->link_length;
+  void* const end = frame_end(ctx);
+  struct ipv6hdr* const ip = frame_start(ctx) + tunnel->link_length;
   if ((void*)(ip + 1) > end) return OUTCOME_not_tunnel;
 
   // IPv6 keeps fragmentation in a header of its own, which then names the tunnel.
   struct fragment_header* const fragment = (void*)(ip + 1);
   const int fragmented = ip->nexthdr == IPPROTO_FRAGMENT && (void*)(fragment + 1) <= end;
-  if (!is_tunnel(fragmented ? fragment->next_header : ip->nexthdr, tunnel))
+  const int first = !fragmented || !(fragment->offset_and_more & bpf_htons(0xfff8));
+  const void* const next = fragmented ? (void*)(fragment + 1) : (void*)(ip + 1);
+  if (!is_tunnel(fragmented ? fragment->next_header : ip->nexthdr, first ? next : 0, end))
     return OUTCOME_not_tunnel;
 
   const struct holdfast_address source = address_v6(&ip->saddr);
@@ -163,6 +152,7 @@ static __always_inline enum holdfast_decap_outcome read_outer_v6(struct xdp_md* 
     return OUTCOME_outer_malformed;
   if (fragmented) return OUTCOME_outer_fragment;
 
+  tunnel->protocol = ip->nexthdr;
   // Traffic class lies across the first two bytes; ECN is the low half of its low nibble.
   tunnel->outer_ecn = (ip->flow_lbl[0] >> 4) & 3;
   tunnel->inner_offset = tunnel->link_length + sizeof(*ip);
@@ -172,8 +162,8 @@ static __always_inline enum holdfast_decap_outcome read_outer_v6(struct xdp_md* 
 
 static __always_inline enum holdfast_decap_outcome read_outer(struct xdp_md* ctx,
                                                               struct tunnel* tunnel) {
-  void* const end = (void*)(long)ctx->data_end;
-  struct ethhdr* const ethernet = (void*)(long)ctx->data;
+  void* const end = frame_end(ctx);
+  struct ethhdr* const ethernet = frame_start(ctx);
   if ((void*)(ethernet + 1) > end) return OUTCOME_not_tunnel;
   __be16 protocol = ethernet->h_proto;
   tunnel->link_length = sizeof(*ethernet);
@@ -198,8 +188,8 @@ static __always_inline enum holdfast_decap_outcome read_outer(struct xdp_md* ctx
 // last bytes may be Ethernet padding.
 static __always_inline enum holdfast_decap_outcome read_inner(struct xdp_md* ctx,
                                                               const struct tunnel* tunnel) {
-  void* const end = (void*)(long)ctx->data_end;
-  void* const inner = (void*)(long)ctx->data + tunnel->inner_offset;
+  void* const end = frame_end(ctx);
+  void* const inner = frame_start(ctx) + tunnel->inner_offset;
   struct holdfast_address destination;
   if (tunnel->inner_family == 4) {
     struct iphdr* const ip = inner;
@@ -238,8 +228,8 @@ static __always_inline void set_ecn_v4(struct iphdr* ip, __u8 ecn) {
 static __always_inline enum holdfast_decap_outcome carry_ecn(struct xdp_md* ctx,
                                                              const struct tunnel* tunnel) {
   if (tunnel->outer_ecn != ECN_CE && tunnel->outer_ecn != ECN_ECT_1) return UNDECIDED;
-  void* const end = (void*)(long)ctx->data_end;
-  void* const inner = (void*)(long)ctx->data + tunnel->inner_offset;
+  void* const end = frame_end(ctx);
+  void* const inner = frame_start(ctx) + tunnel->inner_offset;
   struct iphdr* const ip4 = inner;
   struct ipv6hdr* const ip6 = inner;
   if ((void*)(ip4 + 1) > end) return OUTCOME_header_split;
@@ -264,14 +254,14 @@ static __always_inline enum holdfast_decap_outcome strip(struct xdp_md* ctx,
     struct vlan_tag tag;
   } link;
   _Static_assert(sizeof(link) == 18, "no padding");
-  void* data = (void*)(long)ctx->data;
-  if (data + sizeof(link) > (void*)(long)ctx->data_end) return OUTCOME_no_headroom;
+  void* data = frame_start(ctx);
+  if (data + sizeof(link) > frame_end(ctx)) return OUTCOME_no_headroom;
   __builtin_memcpy(&link, data, sizeof(link));
 
   if (bpf_xdp_adjust_head(ctx, (int)(tunnel->inner_offset - tunnel->link_length)))
     return OUTCOME_no_headroom;
-  data = (void*)(long)ctx->data;
-  if (data + sizeof(link) > (void*)(long)ctx->data_end) return OUTCOME_no_headroom;
+  data = frame_start(ctx);
+  if (data + sizeof(link) > frame_end(ctx)) return OUTCOME_no_headroom;
 
   const __be16 protocol = bpf_htons(tunnel->inner_family == 4 ? ETH_P_IP : ETH_P_IPV6);
   if (tunnel->link_length == sizeof(link)) {
@@ -299,6 +289,7 @@ SEC("xdp.frags")
 int holdfast_decap(struct xdp_md* ctx) {
   struct tunnel tunnel = {};
   enum holdfast_decap_outcome outcome = read_outer(ctx, &tunnel);
+  if (outcome == UNDECIDED) outcome = read_header(ctx, &tunnel);
   if (outcome == UNDECIDED) outcome = read_inner(ctx, &tunnel);
   // The second chance (is there a socket for this flow, or does another backend hold it?) belongs
   // here: the packet is known to be good and is still untouched.

@@ -40,7 +40,10 @@
   X(ecn_conflict, DROP,                                                                         \
     "marked as congested outside, but the inner packet knows no ECN, dropped "                  \
     "(RFC 6040)")                                                                               \
-  X(no_headroom, DROP, "the driver did not let the outer header be cut off, dropped")
+  X(no_headroom, DROP, "the driver did not let the outer header be cut off, dropped")           \
+  X(unknown_header, PASS,                                                                       \
+    "a GRE or GUE header of a form that load balancers do not send, left to "                   \
+    "the kernel")
 
 enum holdfast_decap_outcome {
 #define HOLDFAST_DECAP_ENUM(name, verdict, sentence) OUTCOME_##name,
@@ -62,6 +65,7 @@ struct holdfast_prefix {
 };
 
 enum {
+  HOLDFAST_GUE_PORT = 6080,
   HOLDFAST_MAX_VIPS = 4096,
   HOLDFAST_MAX_LOCAL_ADDRESSES = 256,
   HOLDFAST_MAX_LB_PREFIXES = 1024,

@@ -61,6 +61,12 @@ def _parse() -> argparse.Namespace:
     up.add_argument("--lbs", type=int, default=1, metavar="N", help="load balancers (1)")
     up.add_argument("--backends", type=int, default=3, metavar="N", help="backends (3)")
     up.add_argument("--queues", type=int, default=1, metavar="N", help="queues of each LB (1)")
+    up.add_argument(
+        "--encapsulation",
+        default="ipip",
+        choices=["ipip", "gre", "gue", "gue0"],
+        help="how packets travel to the backends (ipip)",
+    )
 
     down = command("down", _down, "remove a lab; does nothing when there is none")
     down.add_argument("--force", action="store_true", help="also one that a running test uses")
@@ -83,6 +89,7 @@ def _up(arguments) -> None:
         lbs=arguments.lbs,
         backends=arguments.backends,
         queues=arguments.queues,
+        encapsulation=arguments.encapsulation,
         purpose="tools/lab up",
     )
     lab.up()

@@ -72,7 +72,12 @@ http {{
 
 
 def holdfast(
-    lab: topology.Topology, lb: topology.Host, seed_file: Path, socket: Path, gobgp: Path | None
+    lab: topology.Topology,
+    lb: topology.Host,
+    seed_file: Path,
+    socket: Path,
+    gobgp: Path | None,
+    encapsulation: str = "ipip",
 ) -> str:
     """Two services on the same VIPs. Backends of `web` are reached through IPv4 tunnels, those of
     `web6` through IPv6 ones: with VIPs of both families that is every mix of inner and outer.
@@ -123,7 +128,7 @@ pool = "web6"
 
 [[pool]]
 name = "web"
-encapsulation = "ipip"
+encapsulation = "{encapsulation}"
 check = "http-port"
 backends = [
 {backends(lambda host: (host.name, host.v4))}
@@ -131,7 +136,7 @@ backends = [
 
 [[pool]]
 name = "web6"
-encapsulation = "ipip"
+encapsulation = "{encapsulation}"
 check = "http-port"
 backends = [
 {backends(lambda host: (host.name + "-v6", host.v6))}

@@ -25,6 +25,7 @@ class Lab:
     static_routes  the router has static routes to the balancers; else holdfastd announces the VIPs
                to it, by the gobgpd beside it. Default: as `bare`, where nothing would announce
     lbs, backends, queues  see Topology
+    encapsulation  of both pools
     running_lbs  of the balancers so many have a holdfastd at first; default: all
     purpose    who made it, for `tools/lab status`
 
@@ -41,6 +42,7 @@ class Lab:
         lbs: int = 1,
         backends: int = 3,
         queues: int = 1,
+        encapsulation: str = "ipip",
         running_lbs: int | None = None,
         purpose: str = "a test",
     ):
@@ -54,6 +56,7 @@ class Lab:
         self._wanted_name = name and state.check_name(name)
         self._build_dir = Path(build_dir).resolve()
         self._bare = bare
+        self._encapsulation = encapsulation
         self._running_lbs = running_lbs
         self._purpose = purpose
         self._state: state.State | None = None
@@ -78,6 +81,7 @@ class Lab:
             lbs=found.lbs,
             backends=found.backends,
             queues=found.queues,
+            encapsulation=found.encapsulation,
             purpose=found.purpose,
         )
         lab._state = found
@@ -148,6 +152,7 @@ class Lab:
                 lbs=self.topology.lb_count,
                 backends=self.topology.backend_count,
                 queues=self.topology.lb_queues,
+                encapsulation=self._encapsulation,
                 build_dir=str(self._build_dir),
                 bare=self._bare,
                 static_routes=self._static_routes,

@@ -132,7 +132,14 @@ def write_holdfast_config(lab, lb: topology.Host) -> Path:
     config = lab.path(lb.name) / "holdfast.toml"
     gobgp = None if lab.state.static_routes else lab.gobgp_socket(lb.name)
     config.write_text(
-        config_files.holdfast(lab.topology, lb, seed_file, lab.holdfast_socket(lb.name), gobgp)
+        config_files.holdfast(
+            lab.topology,
+            lb,
+            seed_file,
+            lab.holdfast_socket(lb.name),
+            gobgp,
+            lab.state.encapsulation,
+        )
     )
     return config
 

@@ -90,6 +90,7 @@ class State:
     lbs: int = 1
     backends: int = 3
     queues: int = 1
+    encapsulation: str = "ipip"
     build_dir: str | None = None
     bare: bool = False
     static_routes: bool = False

@@ -19,7 +19,7 @@ from labkit.errors import LabError
 INTERFACE = "eth0"  # on every host but the router
 
 CLIENT_MTU = 1500
-# The outer header adds 20 or 40 bytes to a packet of 1500 that came from the client's link. A link
+# The outer header adds 20 to 52 bytes to a packet of 1500 that came from the client's link. A link
 # that cannot carry that loses large uploads while small requests still work.
 FABRIC_MTU = 1600
 
