@@ -64,12 +64,14 @@ struct Outgoing {
   PacketIo& io;
 };
 
-Verdict does_not_fit(const Outgoing& out, std::size_t overhead);
+/// By value: what is only looked at in place stays in registers.
+Verdict does_not_fit(Outgoing out, std::size_t overhead);
 
 /// The lengths of what goes in front are known when this is compiled: nearly all packets of a
 /// machine leave in one and the same way.
 template <bool kTagged, Family kOuter>
-Verdict wrap(rte_mbuf& mbuf, const ParsedPacket& packet, const Outgoing& out) {
+[[gnu::always_inline]] inline Verdict wrap(rte_mbuf& mbuf, const ParsedPacket& packet,
+                                           const Outgoing& out) {
   constexpr std::size_t kEthernet = sizeof(EthernetHeader) + (kTagged ? sizeof(VlanHeader) : 0);
   const std::size_t overhead = tunnel_overhead(out.backend.encapsulation, kOuter);
   if (packet.ip_length + overhead > out.hop.mtu) [[unlikely]]
@@ -90,13 +92,20 @@ Verdict wrap(rte_mbuf& mbuf, const ParsedPacket& packet, const Outgoing& out) {
   return Verdict::forwarded();
 }
 
-Verdict tunnel(rte_mbuf& mbuf, const ParsedPacket& packet, const Outgoing& out) {
+[[gnu::always_inline]] inline Verdict tunnel(rte_mbuf& mbuf, const ParsedPacket& packet,
+                                             const Outgoing& out) {
   const bool v4 = out.backend.address.is_v4();
   if (out.hop.vlan == 0)
     return v4 ? wrap<false, Family::ipv4>(mbuf, packet, out)
               : wrap<false, Family::ipv6>(mbuf, packet, out);
   return v4 ? wrap<true, Family::ipv4>(mbuf, packet, out)
             : wrap<true, Family::ipv6>(mbuf, packet, out);
+}
+
+/// The same, not inlined.
+[[gnu::noinline]] Verdict tunnel_piece(rte_mbuf& mbuf, const ParsedPacket& packet,
+                                       const Outgoing& out) {
+  return tunnel(mbuf, packet, out);
 }
 
 /// `room`: the longest IP packet that the tunnel takes, in bytes.
@@ -120,7 +129,7 @@ Verdict tunnel_in_fragments(const Outgoing& out, std::size_t room) {
   rte_mbuf& first = *burst.mbuf[out.lane];
   const auto* const ip = rte_pktmbuf_mtod(&first, const std::uint8_t*) + piece.l3_offset;
   piece.ip_length = overlay<Ipv4Header>(ip).total_length.host();
-  Verdict verdict = tunnel(first, piece, out);
+  Verdict verdict = tunnel_piece(first, piece, out);
 
   piece.part = FragmentPart::later;
   piece.tcp_flags = 0;
@@ -130,14 +139,14 @@ Verdict tunnel_in_fragments(const Outgoing& out, std::size_t room) {
     piece.ip_length = mbuf.data_len;
     piece.l4_offset = static_cast<std::uint16_t>(
         overlay<Ipv4Header>(rte_pktmbuf_mtod(&mbuf, const std::uint8_t*)).header_length());
-    verdict = tunnel(mbuf, piece, out);
+    verdict = tunnel_piece(mbuf, piece, out);
   }
   if (verdict != Verdict::forwarded()) drop_extra(burst, first_extra, out.io);
   return verdict;
 }
 
 /// Not inlined: the way of nearly all packets must not pay for it.
-[[gnu::noinline]] Verdict does_not_fit(const Outgoing& out, std::size_t overhead) {
+[[gnu::noinline]] Verdict does_not_fit(Outgoing out, std::size_t overhead) {
   const std::size_t room = out.hop.mtu > overhead ? out.hop.mtu - overhead : 0;
   // All of IPv6 is: routers fragment none of it.
   if (out.burst.packet[out.lane].dont_fragment) return say_too_big(out, room);
