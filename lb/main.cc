@@ -20,11 +20,11 @@
 #include "ctrl/control_plane.h"
 #include "lb/data_plane.h"
 #include "lib/base/printable.h"
-#include "lib/base/read_file.h"
 #include "lib/base/standard_output.h"
 #include "lib/base/unique_fd.h"
 #include "lib/config/advice.h"
 #include "lib/config/config.h"
+#include "lib/config/read_config.h"
 #include "lib/config/seed_file.h"
 
 namespace holdfast {
@@ -41,17 +41,6 @@ struct Options {
   std::string log_level = "info";
   bool check = false;
 };
-
-[[nodiscard]] Result<Config> read_config(const std::string& path) {
-  const auto text = read_file(path, kConfigFile);
-  if (!text) return tl::unexpected(with_config_advice(text.error()));
-  ConfigResult result = parse_config(*text, path);
-  if (result.ok()) return std::move(result.config);
-  std::string faults;
-  for (const ConfigFault& fault : result.faults)
-    faults += (faults.empty() ? "" : "\n") + fault.text();
-  return fail(faults);
-}
 
 void set_up_log(const std::string& level) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("holdfastd"));

@@ -20,6 +20,11 @@ unsigned Worker::poll_once(const Snapshot& now, Instant time) noexcept {
 void Worker::run(const Snapshot& now, Instant time) noexcept {
   burst_.extra_size = 0;
   burst_.answer_count = 0;
+  if (witness_ != nullptr) {
+    // Packets that are decided before these are known must not show an earlier packet's.
+    burst_.service.fill(kNoService);
+    burst_.backend.fill(kNoBackend);
+  }
   parse(burst_, now);
   classify(burst_, now, flows_.table, icmp_relay_, time);
   pick_backend(burst_, now, flows_, time);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ctrl/cli/client.h"
+#include "ctrl/cli/replay.h"
 #include "ctrl/command/command.h"
 #include "ctrl/command/local_result.h"
 #include "lib/base/printable.h"
@@ -157,6 +158,7 @@ std::string usage_message(const CLI::App* app, const CLI::Error& fault) {
 int main(int argc, char** argv) {
   using namespace holdfast;
   keep_standard_descriptors();
+  if (const auto exit = become_replay(argc, argv)) return *exit;
   CLI::App app{"holdfast: ask and steer the Holdfast load balancer of this host", "holdfast"};
   Options options;
   app.add_option("--socket", options.socket, "The daemon's socket")
@@ -196,6 +198,9 @@ int main(int argc, char** argv) {
                       std::string(command.example));
     add_arguments(bound);
   }
+
+  // Only for --help: where it is asked for, become_replay() has taken over.
+  app.add_subcommand("replay", "Send a capture through the data path; needs no daemon");
 
   try {
     app.parse(argc, argv);

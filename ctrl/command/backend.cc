@@ -8,9 +8,9 @@
 
 #include "ctrl/command/common.h"
 #include "ctrl/command/drain_follow.h"
-#include "ctrl/command/select.h"
 #include "ctrl/command/table.h"
 #include "ctrl/control_plane.h"
+#include "ctrl/reconcile/select.h"
 
 namespace holdfast {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "ctrl/command/backend.h"
 #include "ctrl/command/common.h"
-#include "ctrl/command/select.h"
 #include "ctrl/command/table.h"
 #include "ctrl/control_plane.h"
+#include "ctrl/reconcile/select.h"
 #include "lib/base/digits.h"
 
 namespace holdfast {

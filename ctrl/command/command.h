@@ -47,6 +47,13 @@ struct Argument {
   std::string_view help;
 };
 
+/// What select_backends() (ctrl/reconcile/select.h) reads.
+inline constexpr Argument kBackendArgument{
+    .kind = Argument::Kind::positional,
+    .name = "backend",
+    .value = "BACKEND",
+    .help = "POOL/BACKEND for one pool, or BACKEND for all pools that have it; by name or address"};
+
 struct Command {
   std::string_view name;     // one or two words: "status", "pool show"
   std::string_view summary;  // one line

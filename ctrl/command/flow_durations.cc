@@ -9,9 +9,9 @@
 
 #include "ctrl/command/common.h"
 #include "ctrl/command/flow_walk.h"
-#include "ctrl/command/select.h"
 #include "ctrl/command/table.h"
 #include "ctrl/control_plane.h"
+#include "ctrl/reconcile/select.h"
 
 namespace holdfast {
 namespace {

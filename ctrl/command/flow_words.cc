@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ctrl/command/select.h"
+#include "ctrl/reconcile/select.h"
 
 namespace holdfast {
 namespace {

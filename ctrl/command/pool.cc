@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "ctrl/command/common.h"
-#include "ctrl/command/select.h"
 #include "ctrl/command/table.h"
 #include "ctrl/control_plane.h"
+#include "ctrl/reconcile/select.h"
 
 namespace holdfast {
 namespace {

@@ -29,24 +29,9 @@ void fill_checksum(const rte_mbuf& mbuf, Bytes& frame) {
 
 }  // namespace
 
-TestIo::~TestIo() {
-  for (const Waiting& waiting : waiting_) free_mbuf(waiting.mbuf);
-  for (const auto& [mbuf, arrival] : arrivals_) free_mbuf(mbuf);
-}
-
 std::size_t TestIo::push(std::span<const std::uint8_t> frame, const MbufShape& shape) {
-  waiting_.push_back({make_mbuf(frame, shape), pushed_});
+  HeapIo::push(frame, shape, pushed_);
   return pushed_++;
-}
-
-unsigned TestIo::receive(std::span<rte_mbuf*> into) {
-  unsigned count = 0;
-  for (; count < into.size() && !waiting_.empty(); ++count) {
-    into[count] = waiting_.front().mbuf;
-    arrivals_[waiting_.front().mbuf] = waiting_.front().arrival;
-    waiting_.pop_front();
-  }
-  return count;
 }
 
 unsigned TestIo::transmit(PortNumber port, std::span<rte_mbuf*> packets) {
@@ -55,41 +40,21 @@ unsigned TestIo::transmit(PortNumber port, std::span<rte_mbuf*> packets) {
     taken = std::min(taken, room->second);
     room->second -= taken;
   }
-  for (rte_mbuf* packet : packets.first(taken)) give_back(packet, Fate::Kind::sent, port);
-  return taken;
+  return HeapIo::transmit(port, packets.first(taken));
 }
 
-bool TestIo::to_kernel(rte_mbuf* packet) {
-  if (has_kernel) give_back(packet, Fate::Kind::to_kernel, kNoPort);
-  return has_kernel;
-}
-
-void TestIo::free(std::span<rte_mbuf*> packets) {
-  for (rte_mbuf* packet : packets) give_back(packet, Fate::Kind::freed, kNoPort);
-}
+bool TestIo::to_kernel(rte_mbuf* packet) { return has_kernel && HeapIo::to_kernel(packet); }
 
 rte_mbuf* TestIo::allocate() {
   if (buffers == 0) return nullptr;
   --buffers;
-  // As large as the daemon's.
-  rte_mbuf* const mbuf = make_segment({}, {.tailroom = 3840 - RTE_PKTMBUF_HEADROOM});
-  arrivals_[mbuf] = kMade;
-  return mbuf;
+  return HeapIo::allocate();
 }
 
-void TestIo::give_back(rte_mbuf* packet, Fate::Kind kind, PortNumber port) {
-  const auto arrival = arrivals_.find(packet);
-  if (arrival == arrivals_.end())
-    throw std::logic_error("the worker gave a packet back twice, or one that it never received");
-  Fate fate{.kind = kind, .arrival = arrival->second, .port = port};
-  if (kind != Fate::Kind::freed) fate.frame = bytes_of(*packet);
-  if (kind == Fate::Kind::sent && (packet->ol_flags & RTE_MBUF_F_TX_L4_MASK) != 0) {
-    fill_checksum(*packet, fate.frame);
-    ++checksums_filled;
-  }
-  fates_.push_back(std::move(fate));
-  arrivals_.erase(arrival);
-  free_mbuf(packet);
+void TestIo::on_sent(const rte_mbuf& packet, Bytes& frame) {
+  if ((packet.ol_flags & RTE_MBUF_F_TX_L4_MASK) == 0) return;
+  fill_checksum(packet, frame);
+  ++checksums_filled;
 }
 
 }  // namespace holdfast::dsl

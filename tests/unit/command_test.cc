@@ -8,8 +8,8 @@
 #include <set>
 
 #include "ctrl/check/checker.h"
-#include "ctrl/command/select.h"
 #include "ctrl/drop_rates.h"
+#include "ctrl/reconcile/select.h"
 #include "ctrl/state_changes.h"
 #include "ctrl/worker_pulse.h"
 #include "lib/protocol/json.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ctrl/command/select.h"
+#include "ctrl/reconcile/select.h"
 
 #include <fmt/format.h>
 

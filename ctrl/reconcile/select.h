@@ -8,18 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "ctrl/command/command.h"
 #include "ctrl/reconcile/reconcile.h"
 #include "lib/base/result.h"
 #include "lib/config/config.h"
 
 namespace holdfast {
-
-inline constexpr Argument kBackendArgument{
-    .kind = Argument::Kind::positional,
-    .name = "backend",
-    .value = "BACKEND",
-    .help = "POOL/BACKEND for one pool, or BACKEND for all pools that have it; by name or address"};
 
 [[nodiscard]] Result<const ServiceConfig*> select_service(
     const std::vector<ServiceConfig>& services, std::string_view name);
