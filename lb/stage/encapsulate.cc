@@ -69,27 +69,44 @@ Verdict does_not_fit(Outgoing out, std::size_t overhead);
 
 /// The lengths of what goes in front are known when this is compiled: nearly all packets of a
 /// machine leave in one and the same way.
-template <bool kTagged, Family kOuter>
-[[gnu::always_inline]] inline Verdict wrap(rte_mbuf& mbuf, const ParsedPacket& packet,
-                                           const Outgoing& out) {
+template <bool kTagged, Family kOuter, Encapsulation kHow>
+[[gnu::always_inline]] inline Verdict wrap_as(rte_mbuf& mbuf, const ParsedPacket& packet,
+                                              const Outgoing& out) {
   constexpr std::size_t kEthernet = sizeof(EthernetHeader) + (kTagged ? sizeof(VlanHeader) : 0);
-  const std::size_t overhead = tunnel_overhead(out.backend.encapsulation, kOuter);
-  if (packet.ip_length + overhead > out.hop.mtu) [[unlikely]]
-    return does_not_fit(out, overhead);
-  if (std::size_t{mbuf.data_off} + packet.l3_offset < kEthernet + overhead)
+  constexpr std::size_t kOverhead = tunnel_overhead(kHow, kOuter);
+  if (packet.ip_length + kOverhead > out.hop.mtu) [[unlikely]]
+    return does_not_fit(out, kOverhead);
+  if (std::size_t{mbuf.data_off} + packet.l3_offset < kEthernet + kOverhead)
     return Verdict::dropped(DropReason::no_headroom);
   // Not before it is known to leave: an answer quotes the packet as it came.
   if ((packet.tcp_flags & TcpHeader::kSyn) != 0)
     clamp_syn(mbuf, packet, *out.now.service(out.burst.service[out.lane]));
 
-  std::uint8_t* frame = reframe(mbuf, packet, kEthernet + overhead);
+  std::uint8_t* frame = reframe(mbuf, packet, kEthernet + kOverhead);
   write_ethernet<kTagged, kOuter>(frame, out.hop);
-  write_tunnel<kOuter>(frame + kEthernet, {.backend = out.backend,
-                                           .packet = packet,
-                                           .entropy = out.entropy,
-                                           .mbuf = mbuf,
-                                           .port_sums_udp = out.hop.sums_udp});
+  write_tunnel<kOuter, kHow>(frame + kEthernet, {.backend = out.backend,
+                                                 .packet = packet,
+                                                 .entropy = out.entropy,
+                                                 .mbuf = mbuf,
+                                                 .port_sums_udp = out.hop.sums_udp});
   return Verdict::forwarded();
+}
+
+/// By value, as above.
+template <bool kTagged, Family kOuter>
+[[gnu::noinline]] Verdict wrap_otherwise(rte_mbuf& mbuf, const ParsedPacket& packet, Outgoing out) {
+  return with_encapsulation(out.backend.encapsulation, [&](auto how) {
+    return wrap_as<kTagged, kOuter, how()>(mbuf, packet, out);
+  });
+}
+
+/// One branch, which is nearly always taken the same way.
+template <bool kTagged, Family kOuter>
+[[gnu::always_inline]] inline Verdict wrap(rte_mbuf& mbuf, const ParsedPacket& packet,
+                                           const Outgoing& out) {
+  if (out.backend.encapsulation == Encapsulation::ipip) [[likely]]
+    return wrap_as<kTagged, kOuter, Encapsulation::ipip>(mbuf, packet, out);
+  return wrap_otherwise<kTagged, kOuter>(mbuf, packet, out);
 }
 
 [[gnu::always_inline]] inline Verdict tunnel(rte_mbuf& mbuf, const ParsedPacket& packet,

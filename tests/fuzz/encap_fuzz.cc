@@ -157,10 +157,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                       .entropy = data[2] * 0x1000000u + u16({data, size}, 3) * 256 + data[5],
                       .mbuf = *mbuf};
   auto* const at = rte_pktmbuf_mtod(mbuf, std::uint8_t*) + sizeof(EthernetHeader);
-  if (backend.address.is_v4())
-    write_tunnel<Family::ipv4>(at, tunnel);
-  else
-    write_tunnel<Family::ipv6>(at, tunnel);
+  with_encapsulation(backend.encapsulation, [&](auto how) {
+    if (backend.address.is_v4())
+      write_tunnel<Family::ipv4, how()>(at, tunnel);
+    else
+      write_tunnel<Family::ipv6, how()>(at, tunnel);
+  });
   const Bytes sent = bytes_of(*mbuf);
   free_mbuf(mbuf);
   check(View(sent).subspan(sizeof(EthernetHeader)), inner, tunnel);
