@@ -33,7 +33,8 @@ std::string too_narrow(const NextHop& way, const PathNeeds& needs) {
   if (way.mtu >= needed) return {};
   return fmt::format(
       "the MTU by {} is {}, so packets of clients above {} bytes are answered with Packet Too Big, "
-      "or fragmented: raise it to {} on links and routes, or lower client_mtu ({}) if that is meant",
+      "or fragmented: raise it to {} on links and routes, or lower client_mtu ({}) if that is "
+      "meant",
       port_name(needs.ports, way.port), way.mtu,
       way.mtu - std::min<std::uint32_t>(way.mtu, needs.header), needed, needs.client_mtu);
 }

@@ -54,7 +54,7 @@ struct DataplaneConfig {
   std::optional<IpAddress> tunnel_source_v6;
   std::optional<Prefix> ipip_spread_v4;  // outer sources of IPIP, one a flow; empty: one for all
   std::optional<Prefix> ipip_spread_v6;
-  std::uint32_t icmp_relay_rate = 1000;  // ICMP errors a second and worker, burst of one second
+  std::uint32_t icmp_relay_rate = 1000;   // ICMP errors a second and worker, burst of one second
   std::uint32_t icmp_answer_rate = 1000;  // answers of each kind, a second and worker, same burst
   std::uint32_t sibling_lookup_rate =
       10000;  // look-ups in other workers' tables, a second and worker
@@ -74,8 +74,8 @@ struct VipConfig {
   bool announce = true;                      // means something only with [bgp]
   std::vector<std::uint32_t> communities{};  // RFC 1997, high 16 bits the AS; sorted, no doubles
   std::optional<std::uint32_t> med{};
-  std::uint8_t prepend = 0;  // own AS that many times more in the path, 0..10
-  bool echo = true;          // echo requests are answered
+  std::uint8_t prepend = 0;          // own AS that many times more in the path, 0..10
+  bool echo = true;                  // echo requests are answered
   bool reject_unknown_port = false;  // unknown_port = "drop" | "reject"
 
   friend bool operator==(const VipConfig&, const VipConfig&) = default;

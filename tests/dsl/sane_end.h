@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The property that holds for any bytes: a packet is forwarded with its IP packet unchanged inside
-// the tunnel, whole or in fragments, or answered by a good packet from the VIP, or given to the kernel unchanged, or
-// dropped for exactly one counted reason.
+// the tunnel, whole or in fragments, or answered by a good packet from the VIP, or given to the
+// kernel unchanged, or dropped for exactly one counted reason.
 #pragma once
 
 #include <span>
