@@ -137,6 +137,18 @@ class TrafficTests:
                         self.assertEqual(source[:2], (CLIENT[inner], 40000))
                 self.assertEqual(self.lab.counters()[f"decapsulated_{inner}in{outer}"], 20)
 
+    def test_datagrams_in_all_four_mixes_by_gre_and_gue(self):
+        self.attach()
+        fabric = self.fabric()
+        for inner, outer in MIXES:
+            with self.lab.listener(socket.SOCK_DGRAM, inner) as listener:
+                port = listener.getsockname()[1]
+                for kind in ("gre", "gue", "gue0"):
+                    packet = udp_packet(CLIENT[inner], VIP[inner], 40000, port, kind.encode())
+                    fabric.send(ethernet(tunnel(LB[outer], BACKEND[outer], packet, kind)))
+                    self.assertEqual(listener.recv(100), kind.encode())
+            self.assertEqual(self.lab.counters()[f"decapsulated_{inner}in{outer}"], 3)
+
     def test_a_congestion_mark_of_the_fabric_reaches_the_socket(self):
         self.attach()
         fabric = self.fabric()
