@@ -65,6 +65,7 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(Config config, HashSee
       EventKind::daemon, "holdfastd",
       fmt::format("version " HOLDFAST_VERSION " starts, site {}",
                   self.config_->site.name.empty() ? "without a name" : self.config_->site.name));
+  self.listen_for_path_mtus();
   if (const auto& bgp = self.config_->bgp; bgp && make_speaker) {
     self.announce_ =
         std::make_unique<AnnounceShell>(self.loop_, make_speaker(self.loop_, bgp->gobgp),
@@ -88,6 +89,8 @@ ControlPlane::ControlPlane(Config config, HashSeed seed, SnapshotSink& sink,
       started_(boot_now()),
       memory_(std::make_shared<const ReconcileMemory>()),
       stop_order_(config_->control.linger),
+      path_mtus_(loop_, [this](const OuterQuote& quote,
+                               const IpAddress& router) { return on_too_big(quote, router); }),
       helper_(std::make_unique<HelperThread>()) {
   state_.ports = std::move(ports);
   loop_.call_every(kReclaim, "freeing old snapshots", [this] { sink_.reclaim(); });
@@ -116,6 +119,49 @@ void ControlPlane::on_check(const MembershipKey& key, const CheckOutcome& outcom
                          ? health.on_success(now)
                          : health.on_failure(now, outcome.why);
   if (event) changed();
+}
+
+void ControlPlane::listen_for_path_mtus() {
+  std::set<Family> families;
+  for (const auto& pool : config_->pools)
+    for (const auto& backend : pool.backends) families.insert(backend.address.family());
+  for (const Family family : families) {
+    const auto listening = path_mtus_.listen(family);
+    if (listening) continue;
+    const bool permission = listening.error().code == "permission";
+    events_.add(EventKind::daemon, "holdfastd",
+                fmt::format("what routers say about the MTU on the way to backends is not heard: "
+                            "{}{}",
+                            listening.error().message,
+                            permission ? "; run holdfastd as root or with CAP_NET_RAW" : ""),
+                Severity::warning);
+    return;  // the other family has the same trouble
+  }
+}
+
+PathMtuWatch::Taken ControlPlane::on_too_big(const OuterQuote& quote, const IpAddress& router) {
+  using Taken = PathMtuWatch::Taken;
+  if (!tunnels_) tunnels_.emplace(*config_, published_.pools);
+  const auto tunnels = tunnels_->of(quote);
+  if (tunnels.empty()) return Taken::not_ours;
+  const auto now = boot_now();
+  Taken taken = Taken::not_believed;
+  std::uint32_t needed = 0;
+  for (const auto* tunnel : tunnels) {
+    needed = std::max(needed, tunnel->minimum_mtu);
+    if (quote.mtu < tunnel->minimum_mtu) continue;
+    const MembershipKey key{tunnel->pool, quote.destination};
+    if (state_.path_mtus.learn(key, quote.mtu, router, now)) taken = Taken::learned;
+    if (taken == Taken::not_believed) taken = Taken::known;
+  }
+  if (quote.mtu < needed && state_.path_mtus.doubt(quote.destination, now))
+    events_.add(EventKind::backend, quote.destination.text(),
+                fmt::format("router {} says that the path MTU is {}, but IPv6 services need {}: "
+                            "not believed for their pools, look at the links on the way",
+                            router.text(), quote.mtu, needed),
+                Severity::warning);
+  if (taken == Taken::learned) changed();
+  return taken;
 }
 
 void ControlPlane::changed() {
@@ -152,6 +198,7 @@ void ControlPlane::publish(Reconciled built) {
   }
   memory_ = std::make_shared<const ReconcileMemory>(std::move(built.memory));
   published_ = {.generation = generation, .at = now, .pools = std::move(built.pools)};
+  tunnels_.reset();
   sink_.publish(std::move(built.snapshot));
 
   loop_.cancel(std::exchange(deadline_timer_, 0));

@@ -27,6 +27,8 @@
 #include "ctrl/loop/helper_thread.h"
 #include "ctrl/loop/loop.h"
 #include "ctrl/netlink/next_hop_watch.h"
+#include "ctrl/path_mtu/path_mtu_watch.h"
+#include "ctrl/path_mtu/tunnels.h"
 #include "ctrl/reconcile/reconcile.h"
 #include "ctrl/reconcile/runtime.h"
 #include "ctrl/server/server.h"
@@ -86,6 +88,7 @@ class ControlPlane {
   [[nodiscard]] const StatsSource& stats() const { return stats_; }
   [[nodiscard]] const FlowQueries& flows() const { return flows_; }
   [[nodiscard]] const DropRates& drop_rates() const { return drop_rates_; }
+  [[nodiscard]] const PathMtuCounters& path_mtu_counters() const { return path_mtus_.counters(); }
   [[nodiscard]] const WorkerPulse& pulse() const { return pulse_; }
   [[nodiscard]] HashSeed seed() const { return seed_; }
   [[nodiscard]] Instant started() const { return started_; }
@@ -132,6 +135,8 @@ class ControlPlane {
   void publish(Reconciled built);
   void run_next_slice();
   void on_check(const MembershipKey& key, const CheckOutcome& outcome);
+  void listen_for_path_mtus();
+  PathMtuWatch::Taken on_too_big(const OuterQuote& quote, const IpAddress& router);
   void sample_stats();
   void look_at_data_plane();
   void announce();
@@ -171,6 +176,8 @@ class ControlPlane {
   std::vector<Loop::Callback> waiting_for_this_{};  // for the one that runs
 
   std::unique_ptr<NextHopWatch> next_hops_;
+  PathMtuWatch path_mtus_;
+  std::optional<Tunnels> tunnels_{};  // of what is published; made when somebody asks
   std::unique_ptr<Checker> checker_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<AnnounceShell> announce_;

@@ -44,6 +44,18 @@ bool is_out_of_reach(BackendState state) {
   return false;
 }
 
+std::string path_mtu_text(const BackendReport& backend) {
+  const auto& said = backend.path_mtu;
+  if (!said)
+    return fmt::format(
+        "path MTU to backend {}: what a router said is over, larger packets are "
+        "tried again",
+        backend.address.text());
+  const auto kept = std::chrono::duration_cast<std::chrono::minutes>(PathMtus::kKept).count();
+  return fmt::format("path MTU to backend {} is {}, learned from {}, for {} min",
+                     backend.address.text(), said->mtu, said->router.text(), kept);
+}
+
 std::string_view text_of(PoolPlacement placement) {
   switch (placement) {
     case PoolPlacement::eligible:
@@ -117,8 +129,12 @@ std::vector<StateChange> state_changes(const std::vector<PoolReport>& before,
              .subject = subject(),
              .text = fmt::format("{}{}: {}", from, name_of(backend.state), backend.reason)});
       }
+      const auto said_before = old == nullptr ? std::nullopt : old->path_mtu;
+      const bool router_spoke = said_before != backend.path_mtu;
+      if (router_spoke) changes.push_back({.subject = subject(), .text = path_mtu_text(backend)});
+      // What a router said is told once, and not in other words besides.
       if (const auto before_now = old == nullptr ? std::string() : old->warning;
-          before_now != backend.warning) {
+          before_now != backend.warning && !router_spoke) {
         const bool over = backend.warning.empty();
         changes.push_back(
             {.severity = over ? Severity::info : Severity::warning,

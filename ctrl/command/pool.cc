@@ -62,6 +62,19 @@ Json drain_json(const Drain& drain) {
   return json;
 }
 
+/// What a router said about the way to the backend; null: nothing that matters.
+Json path_mtu_json(const ControlPlane& control, const std::string& pool,
+                   const BackendReport& backend) {
+  if (!backend.path_mtu) return nullptr;
+  const auto now = boot_now();
+  // Not of the report: it is said again and again, and no snapshot follows.
+  const auto* learned = control.state().path_mtus.find({pool, backend.address}, now);
+  const auto left = learned == nullptr ? Instant{0} : learned->until - now;
+  return {{"mtu", backend.path_mtu->mtu},
+          {"learned_from", backend.path_mtu->router.text()},
+          {"expires_in_seconds", std::chrono::duration<double>(left).count()}};
+}
+
 void run_pool_show(ControlPlane& control, const Json& arguments,
                    const std::shared_ptr<Reply>& reply) {
   const auto pool = select_pool(control.published().pools, text_at(arguments, "pool"));
@@ -79,7 +92,8 @@ void run_pool_show(ControlPlane& control, const Json& arguments,
              {"weight", backend.weight},
              {"configured_weight", backend.configured_weight},
              {"slots", backend.slots},
-             {"base_slots", backend.base_slots}};
+             {"base_slots", backend.base_slots},
+             {"path_mtu", path_mtu_json(control, report.name, backend)}};
     add_counters(row, counters_of(counters, backend.number));
     const auto member = control.state().memberships.find({report.name, backend.address});
     row["drain"] = member == control.state().memberships.end() ? Json(nullptr)
@@ -108,6 +122,20 @@ std::string weight_text(const Json& backend) {
   const auto configured = number_at(backend, "configured_weight");
   if (weight == configured) return fmt::format("{}", weight);
   return fmt::format("{} (file: {})", weight, configured);
+}
+
+/// One line for each backend that a router has spoken about.
+std::string path_mtu_lines(const Json& result) {
+  std::string text;
+  for (const auto& backend : list_at(result, "backends")) {
+    const auto& said = list_at(backend, "path_mtu");
+    if (!said.is_object()) continue;
+    text += fmt::format("{}path MTU to {}: {}, learned from {}, for another {}\n",
+                        text.empty() ? "\n" : "", text_at(backend, "name"), number_at(said, "mtu"),
+                        text_at(said, "learned_from"),
+                        duration_text(real_at(said, "expires_in_seconds")));
+  }
+  return text;
 }
 
 std::string render_pool_show(const Json& result) {
@@ -145,7 +173,7 @@ std::string render_pool_show(const Json& result) {
                number_text(backend, "closing"), number_text(backend, "new_flows"),
                number_text(backend, "packets"), text_at(backend, "reason")});
   }
-  return text + "\n" + table.text();
+  return text + "\n" + table.text() + path_mtu_lines(result);
 }
 
 }  // namespace

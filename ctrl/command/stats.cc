@@ -39,6 +39,13 @@ Json packets_json(const PacketCounters& packets) {
   return json;
 }
 
+Json path_mtu_json(const PathMtuCounters& counters) {
+  Json json = Json::object();
+  for (const auto& counter : kPathMtuCounters)
+    json[std::string(counter.name)] = counters.*counter.value;
+  return json;
+}
+
 Json flows_json(const FlowTableCounters& flows) { return counters_json(flows, kFlowTableCounters); }
 
 void run_stats(ControlPlane& control, const Json& /*arguments*/,
@@ -83,7 +90,8 @@ void run_stats(ControlPlane& control, const Json& /*arguments*/,
                  {"flow_table", flows_json(flows)},
                  {"workers", std::move(workers)},
                  {"ports", std::move(ports)},
-                 {"steering", std::move(steering)}});
+                 {"steering", std::move(steering)},
+                 {"path_mtu_messages", path_mtu_json(control.path_mtu_counters())}});
 }
 
 std::string identity_text(const Json& identity) {
@@ -169,7 +177,8 @@ std::string render_stats(const Json& result) {
                   number_text(row, "to_kernel"), number_text(row, "no_socket")});
   }
   if (!steering.empty()) text += "\n" + steering.text();
-  return text;
+  return text + "\nPath MTU messages from routers\n" +
+         counters_text(part(result, "path_mtu_messages"));
 }
 
 void run_drops(ControlPlane& control, const Json& arguments, const std::shared_ptr<Reply>& reply) {

@@ -33,6 +33,15 @@ Json pool_summary(const PoolReport& pool) {
           {"other", other},       {"new_flows_to", name_of(pool.placement)}};
 }
 
+/// Backends about whose way a router has spoken; one in several pools counts once for each.
+std::uint64_t path_mtus_learned(const std::vector<PoolReport>& pools) {
+  std::uint64_t count = 0;
+  for (const auto& pool : pools)
+    for (const auto& backend : pool.backends)
+      if (backend.path_mtu) ++count;
+  return count;
+}
+
 Json warnings_of(const ControlPlane& control) {
   Json warnings = Json::array();
   if (const auto* announcer = control.announcer())
@@ -78,6 +87,7 @@ void run(ControlPlane& control, const Json& /*arguments*/, const std::shared_ptr
                  {"slow_callbacks", control.loop().slow_callbacks()},
                  {"not_ready", control.data_plane_trouble()},
                  {"stopping", control.stopping()},
+                 {"path_mtus_learned", path_mtus_learned(published.pools)},
                  {"warnings", warnings_of(control)},
                  {"bgp", bgp_summary(control)},
                  {"pools", std::move(pools)}});
@@ -107,6 +117,10 @@ std::string render(const Json& result) {
   if (const auto trouble = text_at(result, "not_ready"); !trouble.empty())
     text += "ALARM: the data plane is not ready: " + trouble + "\n";
   if (summary.is_object()) text += alarm_lines(summary);
+  if (const auto learned = number_at(result, "path_mtus_learned"); learned > 0)
+    text += fmt::format(
+        "path MTU learned from routers for {} backend{}: `holdfast pool show POOL` has it\n",
+        learned, learned == 1 ? "" : "s");
   text += warning_lines(result);
   if (const auto slow = number_at(result, "slow_callbacks"); slow > 0) {
     text +=

@@ -27,16 +27,28 @@ std::string no_source(const PathNeeds& needs, PortNumber port) {
                             : "");
 }
 
+/// Lowers the MTUs of all ways to what a router said. Nothing: it makes no difference to any.
+std::optional<PathMtu> apply_learned(std::vector<NextHop>& ways, const PathNeeds& needs) {
+  if (needs.learned == nullptr) return std::nullopt;
+  const std::uint16_t mtu = needs.learned->mtu;
+  if (std::all_of(ways.begin(), ways.end(), [mtu](const NextHop& way) { return way.mtu <= mtu; }))
+    return std::nullopt;
+  for (NextHop& way : ways) way.mtu = std::min(way.mtu, mtu);
+  return PathMtu{mtu, needs.learned->router};
+}
+
 /// Empty: the longest packets of clients fit.
-std::string too_narrow(const NextHop& way, const PathNeeds& needs) {
+std::string too_narrow(const NextHop& way, const PathNeeds& needs,
+                       const std::optional<PathMtu>& said) {
   const std::uint32_t needed = needs.client_mtu + needs.header;
   if (way.mtu >= needed) return {};
+  const bool by_router = said && said->mtu == way.mtu;
   return fmt::format(
-      "the MTU by {} is {}, so packets of clients above {} bytes are answered with Packet Too Big, "
-      "or fragmented: raise it to {} on links and routes, or lower client_mtu ({}) if that is "
-      "meant",
-      port_name(needs.ports, way.port), way.mtu,
-      way.mtu - std::min<std::uint32_t>(way.mtu, needs.header), needed, needs.client_mtu);
+      "{} is {}, so packets of clients above {} bytes are answered with Packet Too Big, or "
+      "fragmented: raise it to {} on links and routes, or lower client_mtu ({}) if that is meant",
+      by_router ? fmt::format("router {} says that the path MTU", said->router.text())
+                : fmt::format("the MTU by {}", port_name(needs.ports, way.port)),
+      way.mtu, way.mtu - std::min<std::uint32_t>(way.mtu, needs.header), needed, needs.client_mtu);
 }
 
 }  // namespace
@@ -53,12 +65,13 @@ BackendPath find_path(const ResolvedRoute& current, const ResolvedRoute* last_kn
   if (path.route.tunnel_source.is_unspecified())
     return {PathState::never, {.problem = no_source(needs, path.route.next_hops[0].port)}};
 
+  path.path_mtu = apply_learned(path.route.next_hops, needs);
   // Any of several next hops may be chosen for a flow, so the smallest decides.
   const auto smallest =
       std::min_element(path.route.next_hops.begin(), path.route.next_hops.end(),
                        [](const NextHop& a, const NextHop& b) { return a.mtu < b.mtu; });
   // Also of a lost way: what it could not carry is no news when it is back.
-  path.warning = too_narrow(*smallest, needs);
+  path.warning = too_narrow(*smallest, needs, path.path_mtu);
   if (lost) return path;
   if (smallest->mtu < needs.minimum_mtu) {
     path.state = PathState::too_small;

@@ -9,15 +9,26 @@
 #include <span>
 #include <string>
 
+#include "ctrl/path_mtu/path_mtus.h"
 #include "ctrl/reconcile/next_hops.h"
 #include "ctrl/state/backend_state.h"
 
 namespace holdfast {
 
+/// What a router on the way said, where it is less than the next hop's MTU.
+struct PathMtu {
+  std::uint16_t mtu = 0;  // of the outer packet, IP bytes
+  IpAddress router{};
+
+  friend bool operator==(const PathMtu&, const PathMtu&) = default;
+};
+
 struct BackendPath {
   PathState state = PathState::never;
   ResolvedRoute route{};  // what to send by; empty when never. `problem`: why it is not usable
+                          // (MTUs as lowered by `path_mtu`)
   std::string warning{};  // what the way can not carry, though it is used; empty: all fits
+  std::optional<PathMtu> path_mtu{};
 };
 
 struct PathNeeds {
@@ -26,6 +37,7 @@ struct PathNeeds {
   std::uint32_t minimum_mtu = 0;                 // IP MTU in bytes; 0: any will do
   std::uint32_t client_mtu = 0;                  // the longest packet of clients, IP bytes
   std::uint32_t header = 0;                      // what the tunnel adds to it
+  const LearnedMtu* learned = nullptr;           // what a router said; null: nothing
   std::span<const PortDescription> ports{};      // for names in `problem`
 };
 

@@ -104,6 +104,9 @@ class Reconciler {
         .state = verdict.state,
         .reason = verdict.reason,
         .warning = path.warning,
+        .minimum_mtu = minimum_mtu(pool, backend.address.family()),
+        .tunnel_source = path.route.tunnel_source,
+        .path_mtu = path.path_mtu,
         .since = since(key, verdict.state),
         .keeps_tcp = verdict.keeps_tcp,
         .keeps_udp = verdict.keeps_udp,
@@ -123,16 +126,14 @@ class Reconciler {
                       const BackendConfig& backend) {
     const Family family = backend.address.family();
     const auto& dataplane = config_.dataplane;
-    const PathNeeds needs{
-        .family = family,
-        .configured_source =
-            family == Family::ipv4 ? dataplane.tunnel_source_v4 : dataplane.tunnel_source_v6,
-        .minimum_mtu = pools_of_ipv6_.contains(pool.name)
-                           ? kIpv6MinimumMtu + tunnel_overhead(pool.encapsulation, family)
-                           : 0u,
-        .client_mtu = dataplane.client_mtu,
-        .header = tunnel_overhead(pool.encapsulation, family),
-        .ports = state_.ports};
+    const PathNeeds needs{.family = family,
+                          .configured_source = family == Family::ipv4 ? dataplane.tunnel_source_v4
+                                                                      : dataplane.tunnel_source_v6,
+                          .minimum_mtu = minimum_mtu(pool, family),
+                          .client_mtu = dataplane.client_mtu,
+                          .header = tunnel_overhead(pool.encapsulation, family),
+                          .learned = learned_mtu(key),
+                          .ports = state_.ports};
     const auto known = previous_.last_known.find(key);
     const ResolvedRoute* last_known =
         known == previous_.last_known.end() ? nullptr : &known->second;
@@ -142,6 +143,18 @@ class Reconciler {
     else if (last_known != nullptr)
       memory_.last_known[key] = *last_known;
     return find_path(current, last_known, needs);
+  }
+
+  /// Of the way to a backend of this family; 0: any will do.
+  [[nodiscard]] std::uint32_t minimum_mtu(const PoolConfig& pool, Family family) const {
+    if (!pools_of_ipv6_.contains(pool.name)) return 0;
+    return kIpv6MinimumMtu + tunnel_overhead(pool.encapsulation, family);
+  }
+
+  const LearnedMtu* learned_mtu(const MembershipKey& backend) {
+    const LearnedMtu* const learned = state_.path_mtus.find(backend, now_);
+    if (learned != nullptr) next_deadline_ = earlier(next_deadline_, learned->until);
+    return learned;
   }
 
   [[nodiscard]] ResolvedRoute current_route(const BackendConfig& backend) const {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "ctrl/reconcile/backend_path.h"
 #include "ctrl/reconcile/pool_tables.h"
 #include "ctrl/reconcile/runtime.h"
 #include "lib/model/snapshot.h"
@@ -25,10 +26,13 @@ struct BackendReport {
   std::uint32_t weight = 0;             // in force
   std::uint32_t configured_weight = 0;  // differs: it was set at run time
   BackendState state = BackendState::unchecked;
-  std::string reason{};    // one clause
-  std::string warning{};   // the longest packets of clients do not fit; empty: all is well
-  Instant since{};         // when it came into this state
-  bool keeps_tcp = false;  // as in Backend
+  std::string reason{};           // one clause
+  std::string warning{};          // the longest packets of clients do not fit; empty: all is well
+  std::uint32_t minimum_mtu = 0;  // that its way needs for IPv6 services; 0: none uses the pool
+  IpAddress tunnel_source{};      // the outer source of what is sent to it; unspecified: none
+  std::optional<PathMtu> path_mtu{};  // what a router said, where it is less than the next hop's
+  Instant since{};                    // when it came into this state
+  bool keeps_tcp = false;             // as in Backend
   bool keeps_udp = false;
   bool awaits_check = false;
   Deadline drain_deadline{};  // as the operator gave it; nullopt: none, or not draining

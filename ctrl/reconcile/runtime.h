@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "ctrl/path_mtu/path_mtus.h"
 #include "ctrl/reconcile/next_hops.h"
 #include "ctrl/reconcile/numbers.h"
 #include "ctrl/state/drain.h"
@@ -33,6 +34,7 @@ struct Membership {
 struct RuntimeState {
   std::map<MembershipKey, Membership> memberships{};
   std::map<IpAddress, ResolvedRoute> routes{};  // by backend address; absent: not asked yet
+  PathMtus path_mtus{};                         // what routers on the way said
   std::vector<PortDescription> ports{};         // by PortNumber
   std::set<std::string> services{};             // those that hold a number
   BackendNumbers backend_numbers{};

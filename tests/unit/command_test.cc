@@ -230,6 +230,49 @@ TEST_CASE("a way that is too narrow for the longest packets is one event when it
   CHECK(texts(narrow, kPools) == Labels{"info the longest packets of clients fit again"});
 }
 
+TEST_CASE("a path MTU that a router told is one event when it is learned and one when it is over") {
+  auto learned = kPools;
+  learned[0].backends[0].path_mtu = PathMtu{1400, *IpAddress::parse("198.51.100.1")};
+  learned[0].backends[0].warning = "too narrow";  // is the same news in other words
+  const auto texts = [](const auto& before, const auto& after) {
+    Labels result;
+    for (const auto& change : state_changes(before, after))
+      result.push_back(
+          fmt::format("{} {} {}", name_of(change.severity), change.subject, change.text));
+    return result;
+  };
+  CHECK(texts(kPools, learned) ==
+        Labels{"info web/b1 (192.0.2.1) path MTU to backend 192.0.2.1 is 1400, learned from "
+               "198.51.100.1, for 10 min"});
+  CHECK(texts(learned, learned).empty());
+  CHECK(texts(learned, kPools) ==
+        Labels{"info web/b1 (192.0.2.1) path MTU to backend 192.0.2.1: what a router said is over, "
+               "larger packets are tried again"});
+  auto lower = learned;
+  lower[0].backends[0].path_mtu->mtu = 1300;
+  CHECK(texts(learned, lower).size() == 1);
+}
+
+TEST_CASE("pool show and status tell the path MTUs that were learned") {
+  const auto show = [](const Json& path_mtu) {
+    return find_command("pool show")
+        ->render({{"pool", "web"},
+                  {"backends", Json::array({Json{{"name", "b1"}, {"path_mtu", path_mtu}}})}});
+  };
+  const Json said{{"mtu", 1400u}, {"learned_from", "198.51.100.1"}, {"expires_in_seconds", 125.0}};
+  CHECK(show(said).ends_with(
+      "\n\npath MTU to b1: 1400, learned from 198.51.100.1, for another 2 min 5 s\n"));
+  CHECK(show(nullptr).find("path MTU") == std::string::npos);
+
+  const auto status = [](std::uint64_t learned) {
+    return find_command("status")->render({{"path_mtus_learned", learned}});
+  };
+  CHECK(
+      status(2).find("path MTU learned from routers for 2 backends: `holdfast pool show POOL` has "
+                     "it\n") != std::string::npos);
+  CHECK(status(0).find("path MTU") == std::string::npos);
+}
+
 TEST_CASE("standing warnings are about ways, not about checks or drains") {
   CHECK(standing_warnings(kPools).empty());
   auto pools = kPools;

@@ -9,6 +9,12 @@
 using namespace holdfast;
 using namespace holdfast::plane;
 
+namespace {
+
+const IpAddress kRouter = ip("198.51.100.1");
+
+}  // namespace
+
 TEST_CASE("a next hop that is lost keeps the last known one, and takes no new flows") {
   Plane plane;
   plane.all_up();
@@ -171,4 +177,84 @@ TEST_CASE("an IPv6 tunnel adds 40 bytes") {
   plane.state.routes[six].next_hops[0].mtu = 1320;
   plane.run();
   CHECK(plane.report(six).state == BackendState::eligible);
+}
+
+TEST_CASE(
+    "what a router said lowers the MTU of all ways to its backend, for as long as it counts") {
+  Plane plane;
+  plane.config.dataplane.client_mtu = 1300;
+  plane.state.routes[kA].next_hops.push_back(by_eth0(4, 1350).next_hops[0]);
+  static_cast<void>(plane.state.path_mtus.learn({"web", kA}, 1400, kRouter, plane.now));
+  plane.all_up();
+  const auto mtu_of = [&](const IpAddress& backend, std::uint32_t way) {
+    return plane.last.snapshot->next_hops[plane.published(backend).first_next_hop + way].mtu;
+  };
+  CHECK(mtu_of(kA, 0) == 1400);
+  CHECK(mtu_of(kA, 1) == 1350);  // never raised
+  CHECK(mtu_of(kB, 0) == 1500);
+  CHECK(plane.report(kA).path_mtu == PathMtu{1400, kRouter});
+  CHECK_FALSE(plane.report(kB).path_mtu);
+  CHECK(plane.report(kA).state == BackendState::eligible);
+  CHECK(plane.last.next_deadline == plane.now + 10min);
+
+  plane.now += 10min;
+  plane.run();
+  CHECK(mtu_of(kA, 0) == 1500);
+  CHECK_FALSE(plane.report(kA).path_mtu);
+}
+
+TEST_CASE("what a router said of a lost way counts for the last known one") {
+  Plane plane;
+  plane.all_up();
+  plane.state.routes[kA] = {.problem = "no route"};
+  static_cast<void>(plane.state.path_mtus.learn({"web", kA}, 1400, kRouter, plane.now));
+  plane.run();
+  CHECK(plane.last.snapshot->next_hops[plane.published(kA).first_next_hop].mtu == 1400);
+  plane.state.routes[kA] = by_eth0(1);
+  plane.now += 10min;
+  plane.run();
+  CHECK(plane.last.snapshot->next_hops[plane.published(kA).first_next_hop].mtu == 1500);
+}
+
+TEST_CASE("what is no less than the next hop's MTU makes no difference and is not reported") {
+  Plane plane;
+  static_cast<void>(plane.state.path_mtus.learn({"web", kA}, 1500, kRouter, plane.now));
+  plane.all_up();
+  CHECK_FALSE(plane.report(kA).path_mtu);
+  CHECK(plane.last.snapshot->next_hops[plane.published(kA).first_next_hop].mtu == 1500);
+}
+
+TEST_CASE("a path MTU is of one pool's way, and the report says how much the pool needs") {
+  Plane plane;
+  plane.config.vips.push_back({ip("2001:db8::1")});
+  plane.config.services.push_back(service("https6", "web", "2001:db8::1"));
+  plane.config.pools.push_back(pool("old", {backend("a", kA)}));
+  plane.config.services.push_back(service("http", "old", "192.0.2.1", 80));
+  static_cast<void>(plane.state.path_mtus.learn({"old", kA}, 1299, kRouter, plane.now));
+  plane.follow();
+  plane.all_up();
+  const auto& web = plane.last.pools[0].backends[0];
+  const auto& old = plane.last.pools[1].backends[0];
+  const auto mtu_of = [&](const BackendReport& report) {
+    const auto& sent = plane.last.snapshot->backends[index_of(report.number)];
+    return plane.last.snapshot->next_hops[sent.first_next_hop].mtu;
+  };
+  CHECK(web.minimum_mtu == 1300);
+  CHECK(mtu_of(web) == 1500);
+  CHECK_FALSE(web.path_mtu);
+  CHECK(old.minimum_mtu == 0);
+  CHECK(mtu_of(old) == 1299);
+  CHECK(old.path_mtu == PathMtu{1299, kRouter});
+  CHECK(old.tunnel_source == kSource);
+}
+
+TEST_CASE("a path MTU that is too narrow for the longest packets of clients is a warning") {
+  Plane plane;
+  plane.config.dataplane.client_mtu = 1500;
+  plane.state.routes[kA] = by_eth0(1, 1600);
+  static_cast<void>(plane.state.path_mtus.learn({"web", kA}, 1400, kRouter, plane.now));
+  plane.all_up();
+  CHECK(plane.report(kA).warning.find("router 198.51.100.1 says that the path MTU is 1400, so "
+                                      "packets of clients above 1380 bytes ") == 0);
+  CHECK(plane.report(kA).state == BackendState::eligible);
 }
