@@ -75,15 +75,18 @@ def mtu_told(answer: IP | IPv6) -> int | None:
     """Of frag-needed or Packet Too Big."""
     if ICMPv6PacketTooBig in answer:
         return answer[ICMPv6PacketTooBig].mtu
-    if isinstance(answer, IP) and answer.proto == 1 and (answer[ICMP].type, answer[ICMP].code) == (3, 4):
-        return answer[ICMP].nexthopmtu
+    if isinstance(answer, IP) and answer.proto == 1:
+        icmp = answer[ICMP]
+        return icmp.nexthopmtu if (icmp.type, icmp.code) == (3, 4) else None
     return None
 
 
 def is_port_unreachable(answer: IP | IPv6) -> bool:
     if ICMPv6DestUnreach in answer:
         return answer[ICMPv6DestUnreach].code == 4
-    return isinstance(answer, IP) and answer.proto == 1 and (answer[ICMP].type, answer[ICMP].code) == (3, 3)
+    if not isinstance(answer, IP) or answer.proto != 1:
+        return False
+    return (answer[ICMP].type, answer[ICMP].code) == (3, 3)
 
 
 def check_fragments(original: bytes, pieces: list[bytes], most: int) -> None:

@@ -79,6 +79,9 @@ class Damaged(Any):
         packets = [*t.all_kinds()]
         for version in (4, 6):
             packets += [*t.errors_about(1, version), *t.errors_about(2, version, 53, UDP)]
+            for number in range(20, 26):
+                packets += map(t.packet_of, t.pieces_of(
+                    t.datagram(number, version, 443, 2500), 800, number))
             packets += [t.segment(3, version, 80, 1500), t.datagram(4, version, 443, 3000),
                         t.datagram(5, version, 9999, 900), t.syn(6, version, 9999),
                         t.ping(7, version), t.ping(8, version, 1700)]
@@ -131,7 +134,8 @@ def toward_vip(record: bytes, link_type: int) -> bytes:
     return bytes(changed)
 
 
-@unittest.skipUnless(os.environ.get("HOLDFAST_CAPTURES"), "HOLDFAST_CAPTURES names no folder of captures")
+@unittest.skipUnless(os.environ.get("HOLDFAST_CAPTURES"),
+                     "HOLDFAST_CAPTURES names no folder of captures")
 class Captures(Any):
     def test_each_packet_toward_a_vip(self):
         verdicts: dict[str, int] = {}

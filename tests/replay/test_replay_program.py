@@ -266,6 +266,14 @@ class Options(unittest.TestCase):
         self.assertIn("unknown_port: to a VIP, but no service", done.stdout)
         self.assertIn("sent       1, to out", done.stdout)
 
+    def test_options_may_stand_before_the_files(self):
+        with r.Bench(r.config()) as bench:
+            bench.write_capture([frame(syn(n)) for n in range(30)])
+            done = bench.start("--drain", "four/b1", "--apply-at", "5", "holdfast.toml", "--json",
+                               "holdfast.toml", "in", "out")
+        told = json.loads(done.stdout)
+        self.assertEqual({packet["backend"] for packet in told["packets"]}, {"192.0.2.22"})
+
     def test_json_may_stand_before_the_command(self):
         with r.Bench(r.config()) as bench:
             bench.write_capture([frame(syn(1))])

@@ -127,6 +127,31 @@ def all_kinds(first: int = 0):
         number += 2
 
 
+def pieces_of(packet, size: int, number: int) -> list[bytes]:
+    """The packet's IP fragments with at most `size` bytes of payload each, as its sender would make
+    them; `size` is a multiple of 8."""
+    whole = bytes(packet)
+    if whole[0] >> 4 == 4:
+        header, payload = packet.copy(), whole[20:]
+        header.remove_payload()
+
+        def piece(at: int, data: bytes, more: bool) -> bytes:
+            return bytes(IP(src=header.src, dst=header.dst, id=number, proto=whole[9],
+                            flags="MF" if more else "", frag=at // 8) / data)
+    else:
+        payload = whole[40:]
+
+        def piece(at: int, data: bytes, more: bool) -> bytes:
+            return bytes(IPv6(src=packet.src, dst=packet.dst) / IPv6ExtHdrFragment(
+                nh=whole[6], offset=at // 8, m=int(more), id=number) / data)
+    return [piece(at, payload[at: at + size], at + size < len(payload))
+            for at in range(0, len(payload), size)]
+
+
+def packet_of(piece: bytes):
+    return IP(piece) if piece[0] >> 4 == 4 else IPv6(piece)
+
+
 def frame(packet) -> Ether:
     return Ether(src="02:00:00:00:99:01", dst=r.PORT_MAC) / packet
 
