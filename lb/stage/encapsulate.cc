@@ -67,36 +67,46 @@ struct Outgoing {
 /// By value: what is only looked at in place stays in registers.
 Verdict does_not_fit(Outgoing out, std::size_t overhead);
 
-/// The lengths of what goes in front are known when this is compiled: nearly all packets of a
-/// machine leave in one and the same way.
-template <bool kTagged, Family kOuter, Encapsulation kHow>
-[[gnu::always_inline]] inline Verdict wrap_as(rte_mbuf& mbuf, const ParsedPacket& packet,
-                                              const Outgoing& out) {
-  constexpr std::size_t kEthernet = sizeof(EthernetHeader) + (kTagged ? sizeof(VlanHeader) : 0);
-  constexpr std::size_t kOverhead = tunnel_overhead(kHow, kOuter);
-  if (packet.ip_length + kOverhead > out.hop.mtu) [[unlikely]]
-    return does_not_fit(out, kOverhead);
-  if (std::size_t{mbuf.data_off} + packet.l3_offset < kEthernet + kOverhead)
+template <bool kTagged>
+constexpr std::size_t kEthernet = sizeof(EthernetHeader) + (kTagged ? sizeof(VlanHeader) : 0);
+
+/// Decided: the packet can not be tunnelled in its buffer. `overhead`: tunnel_overhead().
+template <bool kTagged>
+[[gnu::always_inline]] inline Verdict make_ready(rte_mbuf& mbuf, const ParsedPacket& packet,
+                                                 const Outgoing& out, std::size_t overhead) {
+  if (packet.ip_length + overhead > out.hop.mtu) [[unlikely]]
+    return does_not_fit(out, overhead);
+  if (std::size_t{mbuf.data_off} + packet.l3_offset < kEthernet<kTagged> + overhead)
     return Verdict::dropped(DropReason::no_headroom);
   // Not before it is known to leave: an answer quotes the packet as it came.
   if ((packet.tcp_flags & TcpHeader::kSyn) != 0)
     clamp_syn(mbuf, packet, *out.now.service(out.burst.service[out.lane]));
-
-  std::uint8_t* frame = reframe(mbuf, packet, kEthernet + kOverhead);
-  write_ethernet<kTagged, kOuter>(frame, out.hop);
-  write_tunnel<kOuter, kHow>(frame + kEthernet, {.backend = out.backend,
-                                                 .packet = packet,
-                                                 .entropy = out.entropy,
-                                                 .mbuf = mbuf,
-                                                 .port_sums_udp = out.hop.sums_udp});
-  return Verdict::forwarded();
+  return {};
 }
 
-/// By value, as above.
+/// The lengths of what goes in front are known when this is compiled: nearly all packets of a
+/// machine leave in one and the same way.
+template <bool kTagged, Family kOuter, Encapsulation kHow>
+[[gnu::always_inline]] inline void put_in_front(rte_mbuf& mbuf, const ParsedPacket& packet,
+                                                const Backend& backend, const NextHop& hop,
+                                                std::uint32_t entropy) {
+  constexpr std::size_t kBefore = kEthernet<kTagged> + tunnel_overhead(kHow, kOuter);
+  std::uint8_t* frame = reframe(mbuf, packet, kBefore);
+  write_ethernet<kTagged, kOuter>(frame, hop);
+  write_tunnel<kOuter, kHow>(frame + kEthernet<kTagged>, {.backend = backend,
+                                                          .packet = packet,
+                                                          .entropy = entropy,
+                                                          .mbuf = mbuf,
+                                                          .port_sums_udp = hop.sums_udp});
+}
+
+/// Not inlined, so that IPIP keeps its registers; all that it needs comes in registers, too.
 template <bool kTagged, Family kOuter>
-[[gnu::noinline]] Verdict wrap_otherwise(rte_mbuf& mbuf, const ParsedPacket& packet, Outgoing out) {
-  return with_encapsulation(out.backend.encapsulation, [&](auto how) {
-    return wrap_as<kTagged, kOuter, how()>(mbuf, packet, out);
+[[gnu::noinline]] void put_other_in_front(rte_mbuf& mbuf, const ParsedPacket& packet,
+                                          const Backend& backend, const NextHop& hop,
+                                          std::uint32_t entropy) {
+  with_encapsulation(backend.encapsulation, [&](auto how) {
+    put_in_front<kTagged, kOuter, how()>(mbuf, packet, backend, hop, entropy);
   });
 }
 
@@ -104,9 +114,18 @@ template <bool kTagged, Family kOuter>
 template <bool kTagged, Family kOuter>
 [[gnu::always_inline]] inline Verdict wrap(rte_mbuf& mbuf, const ParsedPacket& packet,
                                            const Outgoing& out) {
-  if (out.backend.encapsulation == Encapsulation::ipip) [[likely]]
-    return wrap_as<kTagged, kOuter, Encapsulation::ipip>(mbuf, packet, out);
-  return wrap_otherwise<kTagged, kOuter>(mbuf, packet, out);
+  constexpr auto kIpip = Encapsulation::ipip;
+  const Encapsulation how = out.backend.encapsulation;
+  if (how == kIpip) [[likely]] {
+    const Verdict verdict = make_ready<kTagged>(mbuf, packet, out, tunnel_overhead(kIpip, kOuter));
+    if (verdict.decided()) return verdict;
+    put_in_front<kTagged, kOuter, kIpip>(mbuf, packet, out.backend, out.hop, out.entropy);
+  } else {
+    const Verdict verdict = make_ready<kTagged>(mbuf, packet, out, tunnel_overhead(how, kOuter));
+    if (verdict.decided()) return verdict;
+    put_other_in_front<kTagged, kOuter>(mbuf, packet, out.backend, out.hop, out.entropy);
+  }
+  return Verdict::forwarded();
 }
 
 [[gnu::always_inline]] inline Verdict tunnel(rte_mbuf& mbuf, const ParsedPacket& packet,
