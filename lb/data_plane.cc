@@ -99,6 +99,21 @@ DataPlaneStats DataPlane::read_stats() const {
   return stats;
 }
 
+std::vector<DropSample> DataPlane::read_drop_samples() const {
+  std::vector<DropSample> latest;
+  for (std::size_t i = 0; i < kDropReasonCount; ++i) {
+    std::optional<DropSample> newest;
+    for (unsigned worker = 0; worker < workers_.size(); ++worker) {
+      auto sample = workers_[worker]->drop_samples().read(static_cast<DropReason>(i));
+      if (!sample || (newest && newest->at >= sample->at)) continue;
+      sample->worker = worker;
+      newest = sample;
+    }
+    if (newest) latest.push_back(*newest);
+  }
+  return latest;
+}
+
 std::vector<const FlowTable*> DataPlane::tables() const {
   std::vector<const FlowTable*> tables;
   for (const auto& worker : workers_) tables.push_back(&worker->flows().table);

@@ -36,6 +36,7 @@ class DataPlane : public SnapshotSink, public StatsSource, public FlowQueries {
   void publish(std::unique_ptr<const Snapshot> next) override;
   void reclaim() override;
   [[nodiscard]] DataPlaneStats read_stats() const override;
+  [[nodiscard]] std::vector<DropSample> read_drop_samples() const override;
   /// Requires: a snapshot has been published.
   [[nodiscard]] FlowAnswer look_up(const FlowQuestion& question) const override;
   /// Any thread.

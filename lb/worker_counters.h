@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one worker counts about packets (lib/model/stats.h says what each means, and the identity
-// that they obey). The worker writes; control reads at any time.
+// that they obey), and the latest ones that it dropped. The worker writes; control reads at any
+// time.
 #pragma once
 
 #include <array>
 
+#include "lb/drop_samples.h"
 #include "lib/base/counter.h"
 #include "lib/model/stats.h"
 
@@ -23,6 +25,7 @@ struct alignas(64) WorkerCounters {
   Counter from_kernel;
   Counter received_bytes;
   Counter forwarded_bytes;
+  DropSamples drop_samples;
 
   /// Worker only.
   void drop(DropReason reason) noexcept { dropped[static_cast<std::size_t>(reason)].add(); }

@@ -46,6 +46,8 @@ class WorkerThread {
 
   /// Any thread.
   [[nodiscard]] WorkerStats read_stats() const;
+  /// To be read by any thread.
+  [[nodiscard]] const DropSamples& drop_samples() const { return counters_.drop_samples; }
 
  private:
   static int enter(void* self);

@@ -4,7 +4,8 @@
 // of the configuration is played by 127.0.0.N, which a configuration may not name, so that checks
 // find somebody on any machine. Prints "ready", and each published snapshot as JSON. Input lines:
 //   active NUMBER COUNT | embryonic NUMBER COUNT | new NUMBER COUNT    of backend NUMBER
-//   drop REASON-INDEX COUNT | received COUNT | forwarded COUNT         of worker 0
+//   drop REASON COUNT | received COUNT | forwarded COUNT               of worker 0
+//   sample REASON WORKER LENGTH HEXADECIMAL       its latest packet, dropped now
 //   heartbeat on|off | port up|down
 //   flow WORKER SERVICE BACKEND STATE AGE IDLE    an entry in a flow table: numbers, embryonic|
 //                                                 established|proven|closing, seconds
@@ -29,6 +30,7 @@
 #include <mutex>
 #include <random>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -142,6 +144,10 @@ class FakeStats : public StatsSource {
     if (beating_) copy.workers[0].heartbeat = static_cast<std::uint64_t>(boot_now().count());
     return copy;
   }
+  [[nodiscard]] std::vector<DropSample> read_drop_samples() const override {
+    const std::scoped_lock lock(mutex_);
+    return samples_;
+  }
   void take(const std::string& line) {
     const std::scoped_lock lock(mutex_);
     std::istringstream words(line);
@@ -149,13 +155,14 @@ class FakeStats : public StatsSource {
     std::string first;
     std::uint64_t count = 0;
     words >> what >> first >> count;
+    if (what == "sample") return add_sample(reason_of(first), static_cast<unsigned>(count), words);
     auto& packets = stats_.workers[0].packets;
     const auto number = std::strtoul(first.c_str(), nullptr, 10);
     if (what == "active") stats_.backends.at(number).active = static_cast<std::int64_t>(count);
     if (what == "embryonic")
       stats_.backends.at(number).embryonic = static_cast<std::int64_t>(count);
     if (what == "new") stats_.backends.at(number).new_flows = count;
-    if (what == "drop") packets.dropped.at(number) = count;
+    if (what == "drop") packets.dropped.at(static_cast<std::size_t>(reason_of(first))) = count;
     if (what == "received") packets.received = number;
     if (what == "forwarded") packets.forwarded = packets.transmitted = number;
     if (what == "heartbeat") beating_ = first == "on";
@@ -163,8 +170,23 @@ class FakeStats : public StatsSource {
   }
 
  private:
+  static DropReason reason_of(const std::string& name) {
+    for (std::size_t i = 0; i < kDropReasonCount; ++i)
+      if (kDropReasonTexts[i].name == name) return static_cast<DropReason>(i);
+    throw std::invalid_argument("no drop reason " + name);
+  }
+  void add_sample(DropReason reason, unsigned worker, std::istringstream& words) {
+    DropSample sample{.reason = reason, .worker = worker, .at = boot_now()};
+    std::string head;
+    words >> sample.length >> head;
+    for (std::size_t i = 0; i < sample.kept(); ++i)
+      sample.head.at(i) = static_cast<std::uint8_t>(std::stoul(head.substr(2 * i, 2), nullptr, 16));
+    samples_.push_back(sample);
+  }
+
   mutable std::mutex mutex_;
   DataPlaneStats stats_;
+  std::vector<DropSample> samples_;
   bool beating_ = true;
 };
 

@@ -5,6 +5,7 @@
 #include "ctrl/command/check.h"
 #include "ctrl/command/command.h"
 #include "ctrl/command/config.h"
+#include "ctrl/command/drops.h"
 #include "ctrl/command/events.h"
 #include "ctrl/command/flow_durations.h"
 #include "ctrl/command/flows.h"

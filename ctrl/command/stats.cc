@@ -181,41 +181,6 @@ std::string render_stats(const Json& result) {
          counters_text(part(result, "path_mtu_messages"));
 }
 
-void run_drops(ControlPlane& control, const Json& arguments, const std::shared_ptr<Reply>& reply) {
-  DropRates::Totals totals{};
-  for (const auto& worker : control.stats().read_stats().workers) {
-    for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += worker.packets.dropped[i];
-  }
-  const bool all = flag_at(arguments, "all");
-  Json reasons = Json::array();
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < totals.size(); ++i) {
-    sum += totals[i];
-    if (totals[i] == 0 && !all) continue;
-    const auto reason = static_cast<DropReason>(i);
-    reasons.push_back({{"reason", text_of(reason).name},
-                       {"total", totals[i]},
-                       {"per_second", control.drop_rates().rate(reason)},
-                       {"meaning", text_of(reason).sentence}});
-  }
-  reply->result({{"total", sum},
-                 {"rate_over_seconds", control.drop_rates().covered().count()},
-                 {"reasons", std::move(reasons)}});
-}
-
-std::string render_drops(const Json& result) {
-  const auto& reasons = list_at(result, "reasons");
-  if (reasons.empty()) return "no packet was dropped\n";
-  Table table({{"REASON"}, {"TOTAL", true}, {"PER SECOND", true}, {"MEANING"}});
-  for (const auto& row : reasons) {
-    table.add({text_at(row, "reason"), number_text(row, "total"),
-               fmt::format("{:.1f}", real_at(row, "per_second")), text_at(row, "meaning")});
-  }
-  return table.text() + fmt::format("{} packets dropped in all; rates are over the last {}\n",
-                                    number_at(result, "total"),
-                                    duration_text(real_at(result, "rate_over_seconds")));
-}
-
 }  // namespace
 
 Command stats_command() {
@@ -224,18 +189,6 @@ Command stats_command() {
           .example = "holdfast stats",
           .run = run_stats,
           .render = render_stats};
-}
-
-Command drops_command() {
-  return {.name = "drops",
-          .summary = "Show why packets were dropped: total, rate and meaning of each reason",
-          .example = "holdfast drops",
-          .arguments = {{.kind = Argument::Kind::flag,
-                         .name = "all",
-                         .value = {},
-                         .help = "Also the reasons that never happened"}},
-          .run = run_drops,
-          .render = render_drops};
 }
 
 }  // namespace holdfast

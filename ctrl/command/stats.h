@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The family of commands that read the data plane's counters: stats, drops.
+// The command that shows the data plane's counters: stats.
 #pragma once
 
 #include "ctrl/command/command.h"
@@ -7,6 +7,5 @@
 namespace holdfast {
 
 [[nodiscard]] Command stats_command();
-[[nodiscard]] Command drops_command();
 
 }  // namespace holdfast

@@ -41,6 +41,7 @@ struct Finish {
 
   void drop(Burst::Lane lane, DropReason reason) {
     counters.drop(reason);
+    counters.drop_samples.take(reason, *burst.mbuf[lane], flows.clock);
     to_free.add(burst.mbuf[lane], lane, false);
   }
 

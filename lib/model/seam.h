@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/model/drop_sample.h"
 #include "lib/model/flow_query.h"
 #include "lib/model/snapshot.h"
 #include "lib/model/stats.h"
@@ -31,6 +32,9 @@ class StatsSource {
  public:
   virtual ~StatsSource() = default;
   [[nodiscard]] virtual DataPlaneStats read_stats() const = 0;
+  /// The latest dropped packet of each reason for which one was dropped, over all workers, in the
+  /// order of DropReason.
+  [[nodiscard]] virtual std::vector<DropSample> read_drop_samples() const = 0;
 };
 
 /// What ctrl must know of a port to turn kernel routes into next hops.

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lb/burst.h"
@@ -74,6 +75,10 @@ class LbUnderTest {
   [[nodiscard]] PacketCounters counters() const { return counters_->read(); }
   [[nodiscard]] std::uint64_t dropped_for(DropReason reason) const {
     return counters().dropped[static_cast<std::size_t>(reason)];
+  }
+
+  [[nodiscard]] std::optional<DropSample> drop_sample(DropReason reason) const {
+    return counters_->drop_samples.read(reason);
   }
 
   [[nodiscard]] BackendNumber number_of(Ip backend) const;

@@ -98,7 +98,7 @@ class WhatOperatorsSee(WithDaemon):
     def test_counters_add_up_and_are_shown_to(self):
         self.daemon.say("received 1000")
         self.daemon.say("forwarded 990")
-        self.daemon.say("drop 16 10")
+        self.daemon.say("drop unknown_port 10")
         time.sleep(0.1)
         [stats] = self.daemon.json("stats")
         self.assertTrue(stats["identity"]["holds"])
@@ -115,7 +115,7 @@ class WhatOperatorsSee(WithDaemon):
     def test_drops_have_total_rate_and_meaning(self):
         self.assertEqual(self.daemon.run("drops", check=0).stdout, "no packet was dropped\n")
         for total in range(100, 600, 100):
-            self.daemon.say(f"drop 16 {total}")
+            self.daemon.say(f"drop unknown_port {total}")
             time.sleep(0.5)
         time.sleep(1)
         [drops] = self.daemon.json("drops")
@@ -123,7 +123,21 @@ class WhatOperatorsSee(WithDaemon):
         self.assertEqual((row["reason"], row["total"]), ("unknown_port", 500))
         self.assertGreater(row["per_second"], 10)
         self.assertIn("no service has this protocol and port", row["meaning"])
+        self.assertIsNone(row["latest"])
         self.assertGreater(len(self.daemon.json("drops", "--all")[0]["reasons"]), 20)
+
+    def test_drops_show_the_latest_packet_of_each_reason(self):
+        self.daemon.say("drop too_big 1")
+        self.daemon.say(f"sample too_big 1 1514 {bytes(range(64)).hex()}")
+        time.sleep(0.3)
+        [drops] = self.daemon.json("drops")
+        (latest,) = (row["latest"] for row in drops["reasons"] if row["reason"] == "too_big")
+        self.assertEqual((latest["worker"], latest["length"]), (1, 1514))
+        self.assertEqual(bytes.fromhex(latest["head"]), bytes(range(64)))
+        self.assertTrue(0 <= latest["seconds_ago"] < 60, latest)
+        text = self.daemon.run("drops", check=0).stdout
+        self.assertRegex(text, r"\ntoo_big: a frame of 1514 bytes, \d\.\d s ago, worker 1\n")
+        self.assertIn("  0020  20 21 22 23 24 25 26 27  28 29 2a 2b 2c 2d 2e 2f  | !\"#$%&'()*+,-./|\n", text)
 
     def test_an_unknown_name_is_answered_with_those_that_are_there(self):
         result = self.daemon.run("pool", "show", "api", check=1)
@@ -222,7 +236,7 @@ class Lookup(WithDaemon):
         text = self.daemon.run("lookup", "tcp", "198.51.100.7:1", "203.0.113.99:80", check=0).stdout
         self.assertRegex(text, r"goes to +the kernel: 203\.0\.113\.99 is no VIP")
         self.assertEqual(self.look_up("udp", "198.51.100.7:1", "203.0.113.10:54")["dropped"], "unknown_port")
-        self.assertEqual(self.look_up("udp", "127.0.0.1:1", "203.0.113.10:53")["dropped"], "ipv4_martian")
+        self.assertEqual(self.look_up("udp", "127.0.0.1:1", "203.0.113.10:53")["dropped"], "ipv4_source_loopback")
 
     def test_wrong_words_are_refused(self):
         good = ["tcp", "198.51.100.7:1", "203.0.113.10:80"]
