@@ -19,6 +19,7 @@
 
 #include "lb/port/af_xdp_queue.h"
 #include "lb/port/eal.h"
+#include "lb/port/jumbo.h"
 #include "lib/base/digits.h"
 
 namespace holdfast {
@@ -67,7 +68,8 @@ Result<Buffers> make_buffers(unsigned count, unsigned caches, std::optional<int>
   return buffers;
 }
 
-Result<Device> Device::open(const DevicePlan& plan, const std::string& port, rte_mempool* buffers) {
+Result<Device> Device::open(const DevicePlan& plan, const Surroundings& around) {
+  const std::string& port = around.port;
   Device device;
   if (plan.kind != DeviceKind::pci) {
     const DpdkCall call;
@@ -85,12 +87,12 @@ Result<Device> Device::open(const DevicePlan& plan, const std::string& port, rte
                     "--log-level debug shows what DPDK says of it",
                     port, plan.name));
   device.open_ = true;
-  if (const auto ready = device.set_up(plan, port, buffers); !ready)
-    return tl::unexpected(ready.error());
+  if (const auto ready = device.set_up(plan, around); !ready) return tl::unexpected(ready.error());
   return device;
 }
 
-Result<void> Device::set_up(const DevicePlan& plan, const std::string& port, rte_mempool* buffers) {
+Result<void> Device::set_up(const DevicePlan& plan, const Surroundings& around) {
+  const std::string& port = around.port;
   const DpdkCall call;
   const auto failed = [&](const char* what, int result) {
     return fail(
@@ -110,16 +112,23 @@ Result<void> Device::set_up(const DevicePlan& plan, const std::string& port, rte
   }
   sums_udp_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
   if (sums_udp_) wanted.txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+  const JumboWishes wishes = jumbo_wishes(plan.kind, info, around.jumbo);
+  wanted.rxmode.offloads |= wishes.receive_offloads;
+  wanted.txmode.offloads |= wishes.transmit_offloads;
+  takes_chains_ = holdfast::takes_chains(info, wishes.transmit_offloads);
   if (const int result = rte_eth_dev_configure(id_, plan.queues, plan.queues, &wanted); result != 0)
     return failed("configure", result);
+  // A device that does not take it goes on with its own; the log has what it is.
+  if (wishes.mtu != 0) static_cast<void>(rte_eth_dev_set_mtu(id_, wishes.mtu));
 
   std::uint16_t receive_size = plan.descriptors;
   std::uint16_t transmit_size = plan.descriptors;
   rte_eth_dev_adjust_nb_rx_tx_desc(id_, &receive_size, &transmit_size);
   for (std::uint16_t queue = 0; queue < plan.queues; ++queue) {
     const auto before = af_xdp_sockets();
-    if (const int result = rte_eth_rx_queue_setup(
-            id_, queue, receive_size, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, buffers);
+    if (const int result =
+            rte_eth_rx_queue_setup(id_, queue, receive_size, static_cast<unsigned>(SOCKET_ID_ANY),
+                                   nullptr, around.buffers);
         result != 0) {
       if (plan.kind == DeviceKind::af_xdp)
         if (const auto free = check_queue_is_free(plan.interface, plan.start_queue); !free)
@@ -142,6 +151,7 @@ Device::Device(Device&& other) noexcept
       vdev_(std::move(other.vdev_)),
       descriptors_(std::move(other.descriptors_)),
       sums_udp_(other.sums_udp_),
+      takes_chains_(other.takes_chains_),
       open_(std::exchange(other.open_, false)) {}
 
 Device& Device::operator=(Device&& other) noexcept {
@@ -149,6 +159,7 @@ Device& Device::operator=(Device&& other) noexcept {
   std::swap(vdev_, other.vdev_);
   std::swap(descriptors_, other.descriptors_);
   std::swap(sums_udp_, other.sums_udp_);
+  std::swap(takes_chains_, other.takes_chains_);
   std::swap(open_, other.open_);
   return *this;
 }

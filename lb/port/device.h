@@ -31,10 +31,13 @@ using Buffers = std::unique_ptr<rte_mempool, FreeBuffers>;
 
 class Device {
  public:
-  /// Makes the device (a PCI one was made by EAL), sets its queues up and starts it. `port` is the
-  /// port's name, for errors.
-  [[nodiscard]] static Result<Device> open(const DevicePlan& plan, const std::string& port,
-                                           rte_mempool* buffers);
+  struct Surroundings {
+    std::string port;  // its name, for errors
+    rte_mempool* buffers = nullptr;
+    bool jumbo = false;  // packets longer than a buffer are expected
+  };
+  /// Makes the device (a PCI one was made by EAL), sets its queues up and starts it.
+  [[nodiscard]] static Result<Device> open(const DevicePlan& plan, const Surroundings& around);
   Device(Device&& other) noexcept;
   Device& operator=(Device&& other) noexcept;
   /// Requires: no worker uses it.
@@ -48,18 +51,20 @@ class Device {
   [[nodiscard]] std::uint16_t mtu() const;
   /// Whether it fills in UDP checksums where a packet asks for it.
   [[nodiscard]] bool sums_udp() const { return sums_udp_; }
+  /// Packets in several buffers may be sent by it.
+  [[nodiscard]] bool takes_chains() const { return takes_chains_; }
   /// Adds this device's counters to `stats`; a port is up when one of its devices is.
   void add_stats(PortStats& stats) const;
 
  private:
   Device() = default;
-  [[nodiscard]] Result<void> set_up(const DevicePlan& plan, const std::string& port,
-                                    rte_mempool* buffers);
+  [[nodiscard]] Result<void> set_up(const DevicePlan& plan, const Surroundings& around);
 
   std::uint16_t id_ = 0;
   std::string vdev_;  // name of a virtual device: it is unplugged at the end; empty: PCI
   std::vector<int> descriptors_;
   bool sums_udp_ = false;
+  bool takes_chains_ = false;
   bool open_ = false;
 };
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "lb/port/jumbo.h"
 #include "lb/port/kernel_interface.h"
 #include "lb/port/pci_device.h"
 #include "lb/port/tunnel_room.h"
@@ -118,7 +119,7 @@ Result<Ports> Ports::open(const Config& config) {
   auto buffers = make_buffers(ports.plan_.buffers, dataplane.workers + 1, surroundings.nic_node);
   if (!buffers) return tl::unexpected(buffers.error());
   ports.buffers_ = std::move(*buffers);
-  if (const auto good = ports.open_devices(dataplane); !good) return tl::unexpected(good.error());
+  if (const auto good = ports.open_devices(config); !good) return tl::unexpected(good.error());
   ports.describe(dataplane);
   return ports;
 }
@@ -156,9 +157,12 @@ Result<void> Ports::attach_steering(const Config& config) {
   return {};
 }
 
-Result<void> Ports::open_devices(const DataplaneConfig& config) {
+Result<void> Ports::open_devices(const Config& config) {
+  const bool jumbo = expects_jumbo(config);
   for (const DevicePlan& planned : plan_.devices) {
-    auto device = Device::open(planned, config.ports[planned.port].name, buffers_.get());
+    auto device = Device::open(planned, {.port = config.dataplane.ports[planned.port].name,
+                                         .buffers = buffers_.get(),
+                                         .jumbo = jumbo});
     if (!device) return tl::unexpected(device.error());
     devices_.push_back(std::move(*device));
   }

@@ -44,7 +44,7 @@ class Ports {
  private:
   Ports() = default;
   [[nodiscard]] Result<void> attach_steering(const Config& config);
-  [[nodiscard]] Result<void> open_devices(const DataplaneConfig& config);
+  [[nodiscard]] Result<void> open_devices(const Config& config);
   void describe(const DataplaneConfig& config);
 
   // Closed from the bottom up: workers' queues, devices, buffers, EAL; the steering programs leave
