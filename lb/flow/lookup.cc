@@ -92,8 +92,9 @@ std::vector<std::uint8_t> packet_of(const FlowQuestion& question) {
 
 class Lookup {
  public:
-  Lookup(const Placement& flow, Sightings sightings)
-      : flow_(flow), sightings_(std::move(sightings)) {}
+  /// `refused`: why a packet of a flow that its worker does not know is dropped, if it is.
+  Lookup(const Placement& flow, Sightings sightings, std::optional<DropReason> refused)
+      : flow_(flow), sightings_(std::move(sightings)), refused_(refused) {}
 
   /// A packet that is neither the first nor the last of its flow; of UDP any.
   [[nodiscard]] FlowChoice next(std::size_t worker) const {
@@ -124,11 +125,14 @@ class Lookup {
  private:
   /// The order of pick_backend: the worker's own table, another's, Maglev.
   [[nodiscard]] FlowChoice choose(std::size_t worker, FlowEvent event, FlowTime idle) const {
-    if (flow_.service.stateless) return to(FlowRule::stateless, flow_.pick_stateless());
+    if (flow_.service.stateless && !refused_)
+      return to(FlowRule::stateless, flow_.pick_stateless());
+    if (flow_.service.stateless) return {.rule = FlowRule::stateless, .dropped = refused_};
     if (const auto& own = sightings_[worker]) {
       if (stays(*own, event, idle)) return to(FlowRule::own_table, own->backend);
       return by_slot(flow_.pick_anew(event));
     }
+    if (refused_) return {.rule = FlowRule::slot, .dropped = refused_};
     if (may_be_elsewhere(event)) {
       const auto other = std::find_if(sightings_.begin(), sightings_.end(),
                                       [](const auto& seen) { return seen.has_value(); });
@@ -163,7 +167,14 @@ class Lookup {
 
   const Placement& flow_;
   Sightings sightings_;
+  std::optional<DropReason> refused_;
 };
+
+/// A VIP is no client.
+std::optional<DropReason> refusal_of(const IpAddress& client, const Snapshot& snapshot) {
+  if (!snapshot.service_table.is_vip(client)) return std::nullopt;
+  return client.is_v4() ? DropReason::ipv4_source_is_vip : DropReason::ipv6_source_is_vip;
+}
 
 }  // namespace
 
@@ -202,7 +213,7 @@ FlowAnswer look_up_flow(const FlowQuestion& question, const Snapshot& snapshot,
   answer.stateless = flow.service.stateless;
   if (!answer.stateless)
     for (const FlowTable* const table : tables) sightings.push_back(table->peek(flow.hash));
-  const Lookup lookup(flow, std::move(sightings));
+  const Lookup lookup(flow, std::move(sightings), refusal_of(question.client, snapshot));
   answer.tables = lookup.tables();
   for (std::size_t worker = 0; worker < tables.size(); ++worker) {
     WorkerChoice choice{.next = lookup.next(worker)};

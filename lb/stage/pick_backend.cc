@@ -8,6 +8,7 @@
 #include "lb/flow/flow_context.h"
 #include "lb/flow/placement.h"
 #include "lb/stage/stages.h"
+#include "lib/net/ip_walk.h"
 
 namespace holdfast {
 namespace {
@@ -179,8 +180,14 @@ class PickBackend {
   /// Not inlined: it would take the registers of the short way.
   [[gnu::noinline]] void decide(Burst::Lane lane, FlowTable::Place found) {
     const Question q = question(lane);
-    if (q.flow.service.stateless) return go_to(lane, q.flow.pick_stateless());
-    const auto place = still_counts(q, lane, found);
+    const bool stateless = q.flow.service.stateless;
+    const auto place = stateless ? FlowTable::kNowhere : still_counts(q, lane, found);
+    if ((place == FlowTable::kNowhere || is_about_flow(lane)) && comes_from_vip(lane)) {
+      const bool v4 = burst_.packet[lane].family == Family::ipv4;
+      burst_.drop(lane, v4 ? DropReason::ipv4_source_is_vip : DropReason::ipv6_source_is_vip);
+      return;
+    }
+    if (stateless) return go_to(lane, q.flow.pick_stateless());
     if (place == FlowTable::kNowhere) {
       // Behind an earlier packet of its flow, whatever it is: neither a SYN nor one that the budget
       // refuses may place anew what that one is about to find.
@@ -248,6 +255,19 @@ class PickBackend {
   [[nodiscard]] bool is_about_flow(Burst::Lane lane) const {
     const PacketKind kind = burst_.packet[lane].kind;
     return kind == PacketKind::icmp_error || kind == PacketKind::later_fragment;
+  }
+
+  /// A VIP is no client, but who forges sources may use one: the backend's answer would then go to
+  /// a backend. Asked here and not by parse(), so that packets of known flows do not pay for it.
+  [[nodiscard]] bool comes_from_vip(Burst::Lane lane) const {
+    const ParsedPacket& packet = burst_.packet[lane];
+    // Not the key's client, which an ICMP error only quotes.
+    const auto* const ip =
+        rte_pktmbuf_mtod_offset(burst_.mbuf[lane], const std::uint8_t*, packet.l3_offset);
+    const IpAddress source = packet.family == Family::ipv4
+                                 ? IpAddress::v4(overlay<Ipv4Header>(ip).source)
+                                 : IpAddress::v6(overlay<Ipv6Header>(ip).source);
+    return now_.service_table.is_vip(source);
   }
 
   [[nodiscard]] Question question(Burst::Lane lane) {

@@ -3,6 +3,12 @@
 
 namespace holdfast {
 
+bool is_extension(IpProtocol protocol) {
+  return protocol == IpProtocol::hop_by_hop || protocol == IpProtocol::routing ||
+         protocol == IpProtocol::fragment || protocol == IpProtocol::authentication ||
+         protocol == IpProtocol::destination_options;
+}
+
 namespace {
 
 /// More than any sane sender uses (RFC 8200 4.1 recommends at most seven), and a bound on the work
@@ -21,12 +27,6 @@ struct ExtensionHeader {
 /// RFC 4302 2: its length counts 4-byte units minus two, and 12 bytes are always there.
 constexpr std::size_t kMinAuthenticationHeader = 12;
 
-bool is_extension(IpProtocol protocol) {
-  return protocol == IpProtocol::hop_by_hop || protocol == IpProtocol::routing ||
-         protocol == IpProtocol::fragment || protocol == IpProtocol::authentication ||
-         protocol == IpProtocol::destination_options;
-}
-
 /// Walks the extension headers from walk.l4 on. True: walk.protocol and walk.l4 are the
 /// transport's.
 bool walk_extensions(const std::uint8_t* ip, IpWalk& walk) {
@@ -34,13 +34,21 @@ bool walk_extensions(const std::uint8_t* ip, IpWalk& walk) {
     walk.fault = why;
     return false;
   };
+  // RFC 7112: all headers are in the first fragment.
+  const auto truncated = [&walk] {
+    return walk.part == FragmentPart::first ? DropReason::ipv6_fragment_tiny
+                                            : DropReason::ipv6_truncated;
+  };
   for (int walked = 0; is_extension(walk.protocol); ++walked) {
     if (walked == kMaxExtensionHeaders) return refuse(DropReason::ipv6_bad_extension);
     // Every extension header is at least 8 bytes long.
-    if (walk.end - walk.l4 < 8) return refuse(DropReason::ipv6_truncated);
+    if (walk.end - walk.l4 < 8) return refuse(truncated());
+    // The packet goes on, but in other buffers: no sane chain of headers is that long.
+    if (walk.readable < walk.l4 + 8) return refuse(DropReason::ipv6_bad_extension);
     const IpProtocol current = walk.protocol;
 
     if (current == IpProtocol::fragment) {
+      if (walk.fragmentable != 0) return refuse(DropReason::ipv6_bad_extension);
       const auto& fragment = overlay<Ipv6FragmentHeader>(ip + walk.l4);
       const unsigned offset_more = fragment.offset_more.host();
       walk.protocol = fragment.next_header;
@@ -71,7 +79,7 @@ bool walk_extensions(const std::uint8_t* ip, IpWalk& walk) {
                                    : (header.length + std::size_t{1}) * 8;
     if (current == IpProtocol::authentication && length < kMinAuthenticationHeader)
       return refuse(DropReason::ipv6_bad_extension);
-    if (length > walk.end - walk.l4) return refuse(DropReason::ipv6_truncated);
+    if (length > walk.end - walk.l4) return refuse(truncated());
     if (current == IpProtocol::authentication) walk.authenticated = true;
     walk.protocol = header.next_header;
     walk.l4 += length;
@@ -81,13 +89,14 @@ bool walk_extensions(const std::uint8_t* ip, IpWalk& walk) {
 
 }  // namespace
 
-IpWalk walk_ipv6(const std::uint8_t* ip, std::size_t available, WalkOf what) {
+IpWalk walk_ipv6(const IpBytes& bytes, WalkOf what) {
+  const std::uint8_t* const ip = bytes.at;
   IpWalk walk;
   const auto refuse = [&walk](DropReason why) {
     walk.fault = why;
     return walk;
   };
-  if (available < sizeof(Ipv6Header)) return refuse(DropReason::ipv6_truncated);
+  if (bytes.readable < sizeof(Ipv6Header)) return refuse(DropReason::ipv6_truncated);
   const auto& header = overlay<Ipv6Header>(ip);
   if (header.version() != 6) return refuse(DropReason::ipv6_bad_version);
   walk.source = ip + offsetof(Ipv6Header, source);
@@ -95,9 +104,10 @@ IpWalk walk_ipv6(const std::uint8_t* ip, std::size_t available, WalkOf what) {
   walk.addresses_known = true;
 
   walk.length = sizeof(Ipv6Header) + header.payload_length.host();
-  if (what == WalkOf::packet && walk.length > available)
+  if (what == WalkOf::packet && walk.length > bytes.length)
     return refuse(DropReason::ipv6_bad_payload_length);
-  walk.end = std::min(walk.length, available);
+  walk.end = std::min(walk.length, bytes.length);
+  walk.readable = std::min(walk.end, bytes.readable);
   walk.dont_fragment = true;  // RFC 8200 5: routers never fragment
   walk.traffic_class = header.traffic_class();
   walk.protocol = header.next_header;

@@ -14,8 +14,16 @@
 
 namespace holdfast {
 
+/// What can be read of an IP packet, and how long it may be by what carries it: more, when it goes
+/// on in other buffers. Requires: readable <= length.
+struct IpBytes {
+  const std::uint8_t* at;
+  std::size_t readable;
+  std::size_t length;
+};
+
 enum class WalkOf : std::uint8_t {
-  packet,  // as received: the IP length must lie within the bytes that are there
+  packet,  // as received: the IP length must lie within what carries it
   quote,   // in an ICMP error: cut anywhere, the IP length says only how long it was
 };
 
@@ -31,10 +39,11 @@ struct IpWalk {
   std::size_t fragment_offset = 0;  // bytes
   std::size_t fragmentable = 0;     // where that part of the datagram begins, as l4
   std::uint8_t traffic_class = 0;
-  IpProtocol protocol{};   // of what begins at l4
-  std::size_t l4 = 0;      // bytes from the IP header's start; <= end
-  std::size_t end = 0;     // where the packet ends; a quote: or where the bytes do, if earlier
-  std::size_t length = 0;  // as the IP header says
+  IpProtocol protocol{};     // of what begins at l4
+  std::size_t l4 = 0;        // bytes from the IP header's start; <= end
+  std::size_t readable = 0;  // where the bytes end that can be read; <= end
+  std::size_t end = 0;       // where the packet ends; a quote: or where the bytes do, if earlier
+  std::size_t length = 0;    // as the IP header says
   const std::uint8_t* source = nullptr;  // 4 or 16 bytes
   const std::uint8_t* destination = nullptr;
 };
@@ -48,15 +57,16 @@ template <class Header>
   return *reinterpret_cast<const Header*>(at);
 }
 
-/// IPv4 (RFC 791) in the `available` bytes at `ip`.
+/// IPv4 (RFC 791).
 template <WalkOf kWhat>
-[[nodiscard]] inline IpWalk walk_ipv4(const std::uint8_t* ip, std::size_t available) {
+[[nodiscard]] inline IpWalk walk_ipv4(const IpBytes& bytes) {
+  const std::uint8_t* const ip = bytes.at;
   IpWalk walk;
   const auto refuse = [&walk](DropReason why) {
     walk.fault = why;
     return walk;
   };
-  if (available < sizeof(Ipv4Header)) return refuse(DropReason::ipv4_truncated);
+  if (bytes.readable < sizeof(Ipv4Header)) return refuse(DropReason::ipv4_truncated);
   const auto& header = overlay<Ipv4Header>(ip);
   if (header.version() != 4) return refuse(DropReason::ipv4_bad_version);
   walk.source = ip + offsetof(Ipv4Header, source);
@@ -64,13 +74,14 @@ template <WalkOf kWhat>
   walk.addresses_known = true;
 
   const std::size_t header_length = header.header_length();
-  if (header_length < sizeof(Ipv4Header) || header_length > available)
+  if (header_length < sizeof(Ipv4Header) || header_length > bytes.readable)
     return refuse(DropReason::ipv4_bad_header_length);
   walk.length = header.total_length.host();
   if (walk.length < header_length) return refuse(DropReason::ipv4_bad_total_length);
-  if (kWhat == WalkOf::packet && walk.length > available)
+  if (kWhat == WalkOf::packet && walk.length > bytes.length)
     return refuse(DropReason::ipv4_bad_total_length);
-  walk.end = kWhat == WalkOf::packet ? walk.length : std::min(walk.length, available);
+  walk.end = kWhat == WalkOf::packet ? walk.length : std::min(walk.length, bytes.length);
+  walk.readable = std::min(walk.end, bytes.readable);
 
   const unsigned fragment = header.flags_fragment_offset.host();
   if ((fragment & Ipv4Header::kOffsetMask) != 0)
@@ -91,8 +102,11 @@ template <WalkOf kWhat>
   return walk;
 }
 
-/// IPv6 (RFC 8200) with its extension headers up to the first one that is none, in the `available`
-/// bytes at `ip`. Behind a later fragment's header nothing is walked: there is payload.
-[[nodiscard]] IpWalk walk_ipv6(const std::uint8_t* ip, std::size_t available, WalkOf what);
+/// An IPv6 extension header that the walk goes over. (ESP is none: what is behind it is hidden.)
+[[nodiscard]] bool is_extension(IpProtocol protocol);
+
+/// IPv6 (RFC 8200) with its extension headers up to the first one that is none. Behind a later
+/// fragment's header nothing is walked: there is payload.
+[[nodiscard]] IpWalk walk_ipv6(const IpBytes& bytes, WalkOf what);
 
 }  // namespace holdfast

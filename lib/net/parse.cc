@@ -37,20 +37,36 @@ void set_flow(ParsedPacket& packet, const std::uint8_t* client, const std::uint8
   new (&packet.key) FlowKey(kFamily, client, vip, client_port, vip_port, protocol);
 }
 
-/// Sources that no client may have, and the VIP itself. IPv4 (RFC 1812 5.3.7): this network 0/8,
-/// loopback 127/8, multicast 224/4, class E and broadcast 240/4. IPv6 (RFC 4291 2.5 and 2.7, RFC
-/// 6890): multicast, and what begins with ten zero bytes: ::, ::1, ::a.b.c.d and ::ffff:a.b.c.d;
-/// nothing else that is routed does.
+/// The reason of the packet's own family.
 template <Family kFamily>
-bool is_martian(const IpWalk& walk) {
-  if (std::memcmp(walk.source, walk.destination, kAddressWidth<kFamily>) == 0) return true;
+Verdict drop(DropReason of_ipv4, DropReason of_ipv6) {
+  return drop(kFamily == Family::ipv4 ? of_ipv4 : of_ipv6);
+}
+
+/// Sources that no client may have, and the VIP itself; other VIPs are no affair of this packet
+/// alone. IPv4 (RFC 1812 5.3.7): this network 0/8, loopback 127/8, multicast 224/4, class E and
+/// broadcast 240/4. IPv6 (RFC 4291 2.5 and 2.7, RFC 6890): multicast, and what begins with ten zero
+/// bytes: ::, ::1, ::a.b.c.d and ::ffff:a.b.c.d; nothing else that is routed does.
+template <Family kFamily>
+Verdict judge_source(const IpWalk& walk) {
+  using enum DropReason;
+  constexpr bool kIsV4 = kFamily == Family::ipv4;
+  constexpr std::uint8_t kLoopback6[16]{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  constexpr std::uint8_t kZeros[10]{};
   const std::uint8_t first = walk.source[0];
-  if constexpr (kFamily == Family::ipv4) {
-    return first == 0 || first == 127 || first >= 224;
+  if (std::memcmp(walk.source, walk.destination, kAddressWidth<kFamily>) == 0)
+    return drop<kFamily>(ipv4_source_is_destination, ipv6_source_is_destination);
+  if (kIsV4 ? first >> 4 == 14 : first == 0xff)
+    return drop<kFamily>(ipv4_source_multicast, ipv6_source_multicast);
+  if constexpr (kIsV4) {
+    if (first == 127) return drop(ipv4_source_loopback);
+    if (first == 0 || first >= 240) return drop(ipv4_martian);
   } else {
-    constexpr std::uint8_t kZeros[10]{};
-    return first == 0xff || std::memcmp(walk.source, kZeros, sizeof kZeros) == 0;
+    if (std::memcmp(walk.source, kLoopback6, sizeof kLoopback6) == 0)
+      return drop(ipv6_source_loopback);
+    if (std::memcmp(walk.source, kZeros, sizeof kZeros) == 0) return drop(ipv6_martian);
   }
+  return {};
 }
 
 /// Destination unreachable, time exceeded, parameter problem; IPv6 also packet too big. Source
@@ -61,11 +77,11 @@ bool is_icmp_error(std::uint8_t type) {
 }
 
 template <Family kFamily, WalkOf kWhat>
-IpWalk walk_ip(const std::uint8_t* ip, std::size_t available) {
+IpWalk walk_ip(const IpBytes& bytes) {
   if constexpr (kFamily == Family::ipv4)
-    return walk_ipv4<kWhat>(ip, available);
+    return walk_ipv4<kWhat>(bytes);
   else
-    return walk_ipv6(ip, available, kWhat);
+    return walk_ipv6(bytes, kWhat);
 }
 
 /// The flow of an ICMP error is that of the packet it quotes, turned around. `quote`: the bytes
@@ -73,7 +89,7 @@ IpWalk walk_ip(const std::uint8_t* ip, std::size_t available) {
 template <Family kFamily>
 Verdict parse_quote(const std::uint8_t* quote, std::size_t available, const IpWalk& walk,
                     ParsedPacket& packet) {
-  const IpWalk quoted = walk_ip<kFamily, WalkOf::quote>(quote, available);
+  const IpWalk quoted = walk_ip<kFamily, WalkOf::quote>({quote, available, available});
   const bool names_flow =
       quoted.good && quoted.part != FragmentPart::later &&
       (quoted.protocol == IpProtocol::tcp || quoted.protocol == IpProtocol::udp) &&
@@ -119,8 +135,7 @@ template <Family kFamily>
 Verdict parse_icmp(const std::uint8_t* l4, std::size_t length, const IpWalk& walk,
                    ParsedPacket& packet) {
   if (length < sizeof(IcmpHeader)) return drop(DropReason::l4_truncated);
-  // A fragmented one is not answered: there is no reassembly here.
-  if (is_echo_request<kFamily>(overlay<IcmpHeader>(l4)) && walk.part == FragmentPart::whole) {
+  if (is_echo_request<kFamily>(overlay<IcmpHeader>(l4))) {
     packet.kind = PacketKind::echo_request;
     packet.protocol = walk.protocol;
     return {};
@@ -130,10 +145,16 @@ Verdict parse_icmp(const std::uint8_t* l4, std::size_t length, const IpWalk& wal
   return parse_quote<kFamily>(l4 + sizeof(IcmpHeader), length - sizeof(IcmpHeader), walk, packet);
 }
 
+template <Family kFamily>
+constexpr IpProtocol kIcmp = kFamily == Family::ipv4 ? IpProtocol::icmp : IpProtocol::icmpv6;
+
 /// The transport header. `ip`: where `walk` began.
 template <Family kFamily>
 Verdict parse_transport(const std::uint8_t* ip, const IpWalk& walk, ParsedPacket& packet) {
-  constexpr IpProtocol kIcmp = kFamily == Family::ipv4 ? IpProtocol::icmp : IpProtocol::icmpv6;
+  constexpr std::size_t kLongestTcpHeader = 60;
+  // Behind the bytes that can be read; IPv4 headers are not that long.
+  if (walk.readable < walk.end && walk.readable < walk.l4 + kLongestTcpHeader)
+    return drop(DropReason::ipv6_bad_extension);
   const std::uint8_t* l4 = ip + walk.l4;
   const std::size_t length = walk.end - walk.l4;
   Verdict verdict;
@@ -141,8 +162,8 @@ Verdict parse_transport(const std::uint8_t* ip, const IpWalk& walk, ParsedPacket
     verdict = parse_tcp(l4, length, packet);
   else if (walk.protocol == IpProtocol::udp)
     verdict = parse_udp(length, packet);
-  else if (walk.protocol == kIcmp)
-    return parse_icmp<kFamily>(l4, length, walk, packet);
+  else if (walk.protocol == kIcmp<kFamily>)
+    return parse_icmp<kFamily>(l4, walk.readable - walk.l4, walk, packet);
   else
     return drop(DropReason::unknown_protocol);
   if (verdict.decided()) return verdict;
@@ -165,6 +186,30 @@ void set_later_fragment(const IpWalk& walk, ParsedPacket& packet) {
                     kIsV4 ? walk.protocol : IpProtocol::fragment);
 }
 
+/// What a fragment may not be by itself. Too short a first one, or a second one that begins inside
+/// the transport header, is there to get past filters (RFC 1858, RFC 3128, RFC 7112).
+template <Family kFamily>
+Verdict judge_fragment(const IpWalk& walk) {
+  using enum DropReason;
+  constexpr bool kIsV4 = kFamily == Family::ipv4;
+  const std::size_t length = walk.end - walk.fragmentable;
+  // RFC 791 3.2 and RFC 8200 4.5: all but the last are a multiple of 8 bytes long, and together
+  // they are no longer than a packet can be.
+  const std::size_t most = 65535 - (kIsV4 ? walk.fragmentable : 0);
+  if (length == 0 || (walk.more_fragments && length % 8 != 0) ||
+      walk.fragment_offset + length > most)
+    return drop<kFamily>(ipv4_bad_total_length, ipv6_bad_payload_length);
+  // They would not be answered, nor does an error come in fragments (RFC 1812 4.3.2.3, RFC 4443
+  // 2.4).
+  if (walk.protocol == kIcmp<kFamily>) return drop(icmp_not_routed);
+  if (walk.part == FragmentPart::first) return {};
+  if (walk.protocol == IpProtocol::tcp && walk.fragment_offset < sizeof(TcpHeader))
+    return drop<kFamily>(ipv4_fragment_tiny, ipv6_fragment_tiny);
+  const bool flow = walk.protocol == IpProtocol::tcp || walk.protocol == IpProtocol::udp ||
+                    (!kIsV4 && is_extension(walk.protocol));
+  return flow ? Verdict{} : drop(unknown_protocol);
+}
+
 void set_fragment(const IpWalk& walk, ParsedPacket& packet) {
   packet.more_fragments = walk.more_fragments;
   packet.fragment_id = walk.fragment_id;
@@ -172,41 +217,53 @@ void set_fragment(const IpWalk& walk, ParsedPacket& packet) {
   packet.fragment_length = static_cast<std::uint16_t>(walk.end - walk.fragmentable);
 }
 
+/// A first fragment's transport header is all there or not believed.
 template <Family kFamily>
-ParseResult parse_ip(const std::uint8_t* frame, std::size_t size, ParsedPacket& packet) {
-  constexpr bool kIsV4 = kFamily == Family::ipv4;
-  const std::uint8_t* ip = frame + packet.l3_offset;
-  const IpWalk walk = walk_ip<kFamily, WalkOf::packet>(ip, size - packet.l3_offset);
+Verdict of_first_fragment(Verdict verdict) {
+  const bool cut = verdict == drop(DropReason::l4_truncated) ||
+                   verdict == drop(DropReason::tcp_bad_header_length);
+  if (!cut) return verdict;
+  return drop<kFamily>(DropReason::ipv4_fragment_tiny, DropReason::ipv6_fragment_tiny);
+}
+
+template <Family kFamily>
+ParseResult parse_ip(const IpBytes& bytes, ParsedPacket& packet) {
+  const IpWalk walk = walk_ip<kFamily, WalkOf::packet>(bytes);
   const auto result = [&walk](Verdict verdict) {
     return ParseResult{verdict, walk.addresses_known};
   };
   packet.family = kFamily;
   if (walk.addresses_known) set_vip<kFamily>(packet, walk.destination);
   if (!walk.good) return result(drop(walk.fault));
-  if (is_martian<kFamily>(walk))
-    return result(drop(kIsV4 ? DropReason::ipv4_martian : DropReason::ipv6_martian));
+  if (const Verdict source = judge_source<kFamily>(walk); source.decided()) return result(source);
   packet.traffic_class = walk.traffic_class;
   packet.dont_fragment = walk.dont_fragment;
   packet.ip_length = static_cast<std::uint16_t>(walk.length);
   packet.l4_offset = static_cast<std::uint16_t>(packet.l3_offset + walk.l4);
   packet.part = walk.part;
   packet.authenticated = walk.authenticated;
-  if (walk.part != FragmentPart::whole) set_fragment(walk, packet);
-  if (walk.part == FragmentPart::later) {
-    set_later_fragment<kFamily>(walk, packet);
-    return result({});
-  }
-  return result(parse_transport<kFamily>(ip, walk, packet));
+  if (walk.part == FragmentPart::whole)
+    return result(parse_transport<kFamily>(bytes.at, walk, packet));
+
+  const Verdict verdict = judge_fragment<kFamily>(walk);
+  if (verdict.decided()) return result(verdict);
+  set_fragment(walk, packet);
+  if (walk.part == FragmentPart::first)
+    return result(of_first_fragment<kFamily>(parse_transport<kFamily>(bytes.at, walk, packet)));
+  set_later_fragment<kFamily>(walk, packet);
+  return result({});
 }
 
 EtherType ether_type(Be16 field) { return static_cast<EtherType>(field.host()); }
 
 }  // namespace
 
-ParseResult parse_packet(std::span<const std::uint8_t> frame, ParsedPacket& packet) {
+ParseResult parse_packet(std::span<const std::uint8_t> frame, std::size_t frame_length,
+                         ParsedPacket& packet) {
   new (&packet) ParsedPacket;
   const std::uint8_t* bytes = frame.data();
-  const std::size_t size = std::min(frame.size(), kMaxFrame);
+  const std::size_t length = std::min(frame_length, kMaxFrame);
+  const std::size_t size = std::min(frame.size(), length);
   if (size < sizeof(EthernetHeader)) return {drop(DropReason::l2_truncated)};
   std::size_t offset = sizeof(EthernetHeader);
   EtherType type = ether_type(overlay<EthernetHeader>(bytes).ether_type);
@@ -217,8 +274,9 @@ ParseResult parse_packet(std::span<const std::uint8_t> frame, ParsedPacket& pack
     offset += sizeof(VlanHeader);
   }
   packet.l3_offset = static_cast<std::uint16_t>(offset);
-  if (type == EtherType::ipv4) return parse_ip<Family::ipv4>(bytes, size, packet);
-  if (type == EtherType::ipv6) return parse_ip<Family::ipv6>(bytes, size, packet);
+  const IpBytes ip{bytes + offset, size - offset, length - offset};
+  if (type == EtherType::ipv4) return parse_ip<Family::ipv4>(ip, packet);
+  if (type == EtherType::ipv6) return parse_ip<Family::ipv6>(ip, packet);
   return {Verdict::kernel()};
 }
 

@@ -47,15 +47,22 @@ struct alignas(8) ParsedPacket {
   std::uint32_t fragment_id = 0;      // IPv4: 16 bits
 };
 
-/// Reads `frame` (from the Ethernet header on). Undecided: `packet` is filled and names a flow.
-/// Otherwise the verdict is final: drop with its reason, or to_kernel for what is not IP, or has
-/// more than two VLAN tags. Whether the destination is a VIP is the caller's question: it is filled
-/// in `packet.vip` as soon as it is known, also for drops (`vip_known`), so that what is not for a
-/// VIP can go to the kernel instead of being dropped.
+/// Reads `frame` (from the Ethernet header on). `frame_length`: of the whole frame, when it goes on
+/// in other buffers. Lengths are judged by it, headers are read in `frame` alone: with 1.5 kB of
+/// them there, only absurd chains of headers are refused for that. Undecided: `packet` is filled
+/// and names a flow. Otherwise the verdict is final: drop with its reason, or to_kernel for what is
+/// not IP, or has more than two VLAN tags. Whether the destination is a VIP is the caller's
+/// question: it is filled in `packet.vip` as soon as it is known, also for drops (`vip_known`), so
+/// that what is not for a VIP can go to the kernel instead of being dropped.
 struct ParseResult {
   Verdict verdict{};
   bool vip_known = false;
 };
-[[nodiscard]] ParseResult parse_packet(std::span<const std::uint8_t> frame, ParsedPacket& packet);
+[[nodiscard]] ParseResult parse_packet(std::span<const std::uint8_t> frame,
+                                       std::size_t frame_length, ParsedPacket& packet);
+[[nodiscard]] inline ParseResult parse_packet(std::span<const std::uint8_t> frame,
+                                              ParsedPacket& packet) {
+  return parse_packet(frame, frame.size(), packet);
+}
 
 }  // namespace holdfast

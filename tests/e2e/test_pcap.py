@@ -130,11 +130,11 @@ class Counting(unittest.TestCase):
                 f.frame_of(good, (1, 2, 3)),
             ],
             "ipv4_fragment": [
-                f.frame_of(f.tcp(client(1), (VIP4, 80), f.ACK, bytes(64), fragment=0x2000))
+                f.frame_of(f.tcp(client(1), (VIP4, 80), f.ACK, bytes(60), fragment=0x2000))
             ],
             "l2_truncated": [f.frame_of(good)[:13]],
             "ipv4_bad_total_length": [f.frame_of(good[:2] + struct.pack("!H", 1000) + good[4:])],
-            "ipv4_martian": [f.frame_of(f.tcp(("127.0.0.1", 5), (VIP4, 80), f.SYN))],
+            "ipv4_source_loopback": [f.frame_of(f.tcp(("127.0.0.1", 5), (VIP4, 80), f.SYN))],
             # Longer than a buffer, so the driver spreads it over several.
             "multi_segment": [f.frame_of(f.tcp(client(1), (VIP4, 80), f.ACK, bytes(8000)))],
         }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each reason for which a packet can be dropped, and the packets that are dropped for exactly it.
+#include <algorithm>
 #include <array>
 #include <set>
 
+#include "lb/flow/lookup.h"
 #include "tests/dsl/expect.h"
 
 using namespace holdfast;
@@ -10,7 +12,10 @@ using namespace holdfast::dsl;
 
 namespace {
 
-ServiceSpec web() { return service({"203.0.113.10", "2001:db8::10"}, tcp(80)).to("192.0.2.21"); }
+ServiceSpec web() {
+  return service({"203.0.113.10", "203.0.113.11", "2001:db8::10", "2001:db8::11"}, tcp(80))
+      .to("192.0.2.21");
+}
 
 struct Faulty {
   DropReason reason;
@@ -56,20 +61,45 @@ std::vector<Faulty> faulty_packets() {
        {.ol_flags = RTE_MBUF_F_RX_IP_CKSUM_BAD}},
       {ipv4_martian, "from 0.0.0.0", Eth{} / Ip4{.src = "0.0.0.0"} / Tcp{}},
       {ipv4_martian, "from 0.1.2.3", Eth{} / Ip4{.src = "0.1.2.3"} / Tcp{}},
-      {ipv4_martian, "from loopback", Eth{} / Ip4{.src = "127.0.0.1"} / Tcp{}},
-      {ipv4_martian, "from loopback's end", Eth{} / Ip4{.src = "127.255.255.254"} / Tcp{}},
-      {ipv4_martian, "from multicast", Eth{} / Ip4{.src = "224.0.0.1"} / Tcp{}},
-      {ipv4_martian, "from multicast's end", Eth{} / Ip4{.src = "239.255.255.255"} / Tcp{}},
+      {ipv4_source_loopback, "from loopback", Eth{} / Ip4{.src = "127.0.0.1"} / Tcp{}},
+      {ipv4_source_loopback, "from loopback's end", Eth{} / Ip4{.src = "127.255.255.254"} / Tcp{}},
+      {ipv4_source_multicast, "from multicast", Eth{} / Ip4{.src = "224.0.0.1"} / Tcp{}},
+      {ipv4_source_multicast, "from multicast's end",
+       Eth{} / Ip4{.src = "239.255.255.255"} / Tcp{}},
       {ipv4_martian, "from class E", Eth{} / Ip4{.src = "240.0.0.1"} / Tcp{}},
       {ipv4_martian, "from broadcast", Eth{} / Ip4{.src = "255.255.255.255"} / Tcp{}},
-      {ipv4_martian, "from the VIP itself", Eth{} / Ip4{.src = "203.0.113.10"} / Tcp{}},
-      {ipv4_fragment, "a first fragment", Eth{} / Ip4{.more_fragments = true} / Tcp{}},
+      {ipv4_source_is_destination, "from the VIP itself",
+       Eth{} / Ip4{.src = "203.0.113.10"} / Tcp{}},
+      {ipv4_source_is_vip, "from another VIP",
+       Eth{} / Ip4{.src = "203.0.113.11"} / Tcp{.flags = Syn}},
+      {ipv4_source_is_vip, "an ICMP error from another VIP",
+       Eth{} / Ip4{.src = "203.0.113.11"} / Icmp{} /
+           quote(Ip4{.src = "203.0.113.10", .dst = "198.51.100.7"} / Tcp{.sport = 80}, 28)},
+      {ipv4_fragment, "a first fragment", Eth{} / Ip4{.more_fragments = true} / Tcp{} / payload(4)},
       {ipv4_fragment, "a middle one",
        Eth{} / Ip4{.more_fragments = true, .fragment_offset = 100, .protocol = 6} / payload(8)},
       {ipv4_fragment, "a last one",
-       Eth{} / Ip4{.fragment_offset = 0x1fff, .protocol = 17} / payload(8)},
-      {l4_truncated, "a tiny first fragment (suricata bug 6887)",
+       Eth{} / Ip4{.fragment_offset = 0x1ff0, .protocol = 17} / payload(8)},
+      {ipv4_fragment_tiny, "a first one with 8 bytes of TCP (suricata bug 6887)",
        Eth{} / Ip4{.more_fragments = true, .protocol = 6} / payload(8)},
+      {ipv4_fragment_tiny, "a first one without all of TCP's options",
+       Eth{} / Ip4{.df = false, .more_fragments = true} / Tcp{.data_offset = 7} / payload(4)},
+      {ipv4_fragment_tiny, "a later one that begins with TCP's flags (RFC 3128)",
+       Eth{} / Ip4{.fragment_offset = 1, .protocol = 6} / payload(64)},
+      {ipv4_fragment_tiny, "a later one that begins with TCP's checksum",
+       Eth{} / Ip4{.more_fragments = true, .fragment_offset = 2, .protocol = 6} / payload(64)},
+      {ipv4_bad_total_length, "a fragment that is no multiple of 8, and not the last",
+       Eth{} / Ip4{.more_fragments = true} / Udp{} / payload(63)},
+      {ipv4_bad_total_length, "a fragment with nothing in it",
+       Eth{} / Ip4{.more_fragments = true, .fragment_offset = 9, .protocol = 17}},
+      {ipv4_bad_total_length, "a fragment that ends behind the longest datagram",
+       Eth{} / Ip4{.fragment_offset = 0x1fff, .protocol = 17} / payload(8)},
+      {unknown_protocol, "a later fragment of GRE",
+       Eth{} / Ip4{.fragment_offset = 9, .protocol = 47} / payload(8)},
+      {icmp_not_routed, "a fragment of an echo request",
+       Eth{} / Ip4{.more_fragments = true} / Icmp{.type = 8} / payload(56)},
+      {icmp_not_routed, "a later fragment of ICMP",
+       Eth{} / Ip4{.fragment_offset = 9, .protocol = 1} / payload(8)},
 
       {ipv6_truncated, "an EtherType and nothing behind it", tcp6.cut_to(14)},
       {ipv6_truncated, "39 bytes of IPv6", tcp6.cut_to(53)},
@@ -99,18 +129,47 @@ std::vector<Faulty> faulty_packets() {
       {ipv6_bad_extension, "an authentication header of length zero",
        Eth{} / Ip6{} / Authentication{.length = 0} / Tcp{}},
       {ipv6_martian, "from the unspecified address", Eth{} / Ip6{.src = "::"} / Tcp{}},
-      {ipv6_martian, "from loopback", Eth{} / Ip6{.src = "::1"} / Tcp{}},
-      {ipv6_martian, "from multicast", Eth{} / Ip6{.src = "ff02::1"} / Tcp{}},
+      {ipv6_source_loopback, "from loopback", Eth{} / Ip6{.src = "::1"} / Tcp{}},
+      {ipv6_source_multicast, "from multicast", Eth{} / Ip6{.src = "ff02::1"} / Tcp{}},
       {ipv6_martian, "from an IPv4-mapped address",
        Eth{} / Ip6{.src = "::ffff:198.51.100.7"} / Tcp{}},
-      {ipv6_martian, "from the VIP itself", Eth{} / Ip6{.src = "2001:db8::10"} / Tcp{}},
-      {ipv6_fragment, "a first fragment", Eth{} / Ip6{} / Fragment6{.more = true} / Tcp{}},
+      {ipv6_source_is_destination, "from the VIP itself",
+       Eth{} / Ip6{.src = "2001:db8::10"} / Tcp{}},
+      {ipv6_source_is_vip, "from another VIP",
+       Eth{} / Ip6{.src = "2001:db8::11"} / Tcp{.flags = Syn}},
+      {ipv6_source_is_vip, "an ICMP error from another VIP",
+       Eth{} / Ip6{.src = "2001:db8::11"} / Icmp6{} /
+           quote(Ip6{.src = "2001:db8::10", .dst = "2001:db8:51::7"} / Tcp{.sport = 80}, 48)},
+      {ipv6_fragment, "a first fragment",
+       Eth{} / Ip6{} / Fragment6{.more = true} / Tcp{} / payload(4)},
       {ipv6_fragment, "a later one",
        Eth{} / Ip6{} / Fragment6{.offset = 100, .next_header = 6} / payload(8)},
       {ipv6_fragment, "the earliest later one",
-       Eth{} / Ip6{} / Fragment6{.offset = 1, .next_header = 6} / payload(20)},
+       Eth{} / Ip6{} / Fragment6{.offset = 1, .next_header = 17} / payload(20)},
       {ipv6_fragment, "a first one behind options",
-       Eth{} / Ip6{} / HopByHop{} / Fragment6{.more = true} / DestinationOptions{} / Tcp{}},
+       Eth{} / Ip6{} / HopByHop{} / Fragment6{.more = true} / DestinationOptions{} / Tcp{} /
+           payload(4)},
+
+      {ipv6_fragment_tiny, "a first one with 8 bytes of TCP",
+       Eth{} / Ip6{} / Fragment6{.more = true, .next_header = 6} / payload(8)},
+      {ipv6_fragment_tiny, "a first one without the header behind the options (RFC 7112)",
+       Eth{} / Ip6{} / Fragment6{.more = true} / DestinationOptions{.next_header = 6}},
+      {ipv6_fragment_tiny, "a first one that ends inside its options (RFC 7112)",
+       Eth{} / Ip6{} / Fragment6{.more = true} / DestinationOptions{.next_header = 6, .length = 1}},
+      {ipv6_fragment_tiny, "a later one that begins with TCP's flags (RFC 3128)",
+       Eth{} / Ip6{} / Fragment6{.offset = 1, .next_header = 6} / payload(64)},
+      {ipv6_bad_payload_length, "a fragment that is no multiple of 8, and not the last",
+       Eth{} / Ip6{} / Fragment6{.more = true} / Udp{} / payload(63)},
+      {ipv6_bad_payload_length, "a fragment with nothing in it",
+       Eth{} / Ip6{} / Fragment6{.offset = 9, .more = true, .next_header = 17}},
+      {ipv6_bad_payload_length, "a fragment that ends behind the longest datagram",
+       Eth{} / Ip6{} / Fragment6{.offset = 0x1fff, .next_header = 17} / payload(16)},
+      {ipv6_bad_extension, "two fragment headers",
+       Eth{} / Ip6{} / Fragment6{} / Fragment6{.more = true} / Udp{} / payload(64)},
+      {unknown_protocol, "a later fragment of ESP",
+       Eth{} / Ip6{} / Fragment6{.offset = 9, .next_header = 50} / payload(8)},
+      {icmp_not_routed, "a fragment of an echo request over IPv6",
+       Eth{} / Ip6{} / Fragment6{.more = true} / Icmp6{.type = 128} / payload(56)},
 
       {l4_truncated, "19 bytes of TCP", Eth{} / Ip4{.protocol = 6} / payload(19)},
       {l4_truncated, "7 bytes of UDP", Eth{} / Ip4{.protocol = 17} / payload(7)},
@@ -209,10 +268,48 @@ TEST_CASE("addresses next to the martian ones are good") {
     CAPTURE(source);
     CHECK(lb.handle(Eth{} / Ip4{.src = source} / Tcp{}).kind == Handled::Kind::sent);
   }
-  for (const char* source : {"64:ff9b::1", "0:0:0:0:1::1", "2001:db8::11", "fe80::1", "fd00::1"}) {
+  for (const char* source : {"64:ff9b::1", "0:0:0:0:1::1", "2001:db8::12", "fe80::1", "fd00::1"}) {
     CAPTURE(source);
     CHECK(lb.handle(Eth{} / Ip6{.src = source} / Tcp{}).kind == Handled::Kind::sent);
   }
+}
+
+TEST_CASE("a VIP that forged sources name is refused, a flow that was there before goes on") {
+  LbUnderTest lb{service("203.0.113.10", tcp(80)).to("192.0.2.21")};
+  const Ip4 from_it{.src = "203.0.113.11"};
+  CHECK(lb.handle(Eth{} / from_it / Tcp{.flags = Syn}).kind == Handled::Kind::sent);
+  lb.service(0).vips.emplace_back("203.0.113.11");
+  lb.publish();
+  CHECK(lb.handle(Eth{} / from_it / Tcp{.flags = Ack}).kind == Handled::Kind::sent);
+  for (const std::uint8_t flags : {Syn, Ack})
+    CHECK(lb.handle(Eth{} / from_it / Tcp{.sport = 40001, .flags = flags}) ==
+          dropped(DropReason::ipv4_source_is_vip));
+  CHECK(lb.flows.table_counters().inserted == 1);
+
+  const FlowTable* const table = &lb.flows.table;
+  FlowQuestion question{.protocol = IpProtocol::tcp,
+                        .client = from_it.src,
+                        .client_port = 40001,
+                        .vip = from_it.dst,
+                        .vip_port = 80};
+  const auto looked_up = [&] {
+    return look_up_flow(question, lb.snapshot(), {&table, 1}).workers.at(0).next.dropped;
+  };
+  CHECK(looked_up() == DropReason::ipv4_source_is_vip);
+  question.client_port = 40000;
+  CHECK_FALSE(looked_up());
+}
+
+TEST_CASE("of a dropped packet the first bytes are kept, as they came") {
+  LbUnderTest lb{web()};
+  const Packet packet = Eth{} / Vlan{.id = 7} / Ip4{} / Tcp{.dport = 81} / payload(100);
+  CHECK_FALSE(lb.drop_sample(DropReason::unknown_port));
+  CHECK(lb.handle(packet) == dropped(DropReason::unknown_port));
+  const auto sample = lb.drop_sample(DropReason::unknown_port).value();
+  const Bytes bytes = packet.bytes();
+  CHECK(sample.length == bytes.size());
+  CHECK(std::equal(sample.head.begin(), sample.head.end(), bytes.begin()));
+  CHECK(sample.at == lb.time);
 }
 
 TEST_CASE("a service without a backend that may take the flow drops it") {

@@ -157,7 +157,7 @@ TEST_CASE("a flood of fragments is dropped, counted, and leaves no trace in the 
   const auto dropped = at.lb.dropped_for(DropReason::ipv4_fragment);
   at.flood([](auto& burst, Ip4 ip) {
     ip.more_fragments = true;
-    burst.push_back(Eth{} / ip / Tcp{.flags = Syn});
+    burst.push_back(Eth{} / ip / Tcp{.flags = Syn} / payload(4));
   });
   CHECK(at.lb.dropped_for(DropReason::ipv4_fragment) - dropped == 20 * kCapacity);
   CHECK(at.lb.flows.table_counters().inserted == before.inserted);

@@ -161,7 +161,7 @@ TEST_CASE("lookup says what happens to packets that reach no backend") {
   CHECK_FALSE(workers.look_up(other_port).rejected);
   FlowQuestion martian = question(1000);
   martian.client = Ip("127.0.0.1");
-  CHECK(workers.look_up(martian).dropped == DropReason::ipv4_martian);
+  CHECK(workers.look_up(martian).dropped == DropReason::ipv4_source_loopback);
 
   workers.change(kB1, [](BackendSpec& spec) { spec.hops.clear(); });
   CHECK(workers.look_up(question(1000)).workers[0].syn.dropped == DropReason::neigh_unresolved);

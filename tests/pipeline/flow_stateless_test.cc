@@ -157,3 +157,11 @@ TEST_CASE("stateless: lookup says what the packets do, and asks no table") {
   for (const Ip& backend : {kB1, kB2, kB3}) set_state(lb, backend, BackendState::down);
   CHECK(look_up(1000).workers[0].next.dropped == DropReason::no_backend);
 }
+
+TEST_CASE("stateless: a source that is a VIP is refused") {
+  LbUnderTest lb{dns({kB1})};
+  lb.service(0).vips.emplace_back("203.0.113.11");
+  lb.publish();
+  CHECK(lb.handle(Eth{} / Ip4{.src = "203.0.113.11"} / Udp{}) ==
+        dropped(DropReason::ipv4_source_is_vip));
+}

@@ -18,7 +18,8 @@ bool same(const ParsedPacket& one, const ParsedPacket& other) {
   return one.kind == other.kind && one.family == other.family && one.tcp_flags == other.tcp_flags &&
          one.traffic_class == other.traffic_class && one.has_payload == other.has_payload &&
          one.dont_fragment == other.dont_fragment && one.l3_offset == other.l3_offset &&
-         one.l4_offset == other.l4_offset && one.ip_length == other.ip_length &&
+         one.l4_offset == other.l4_offset && one.part == other.part &&
+         one.authenticated == other.authenticated && one.ip_length == other.ip_length &&
          one.protocol == other.protocol && one.service_port == other.service_port &&
          one.vip == other.vip && std::ranges::equal(one.key.bytes(), other.key.bytes());
 }
@@ -31,6 +32,8 @@ bool taken(const Bytes& frame) {
                      .tcp_flags = 0xff,
                      .traffic_class = 0xff,
                      .has_payload = true,
+                     .part = FragmentPart::later,
+                     .authenticated = true,
                      .l3_offset = 99,
                      .vip = IpAddress::parse("2001:db8:ffff:ffff:ffff:ffff:ffff:ffff").value()};
   if (!parse_plain(frame, plain)) return false;

@@ -127,13 +127,109 @@ TEST_CASE("an ICMPv6 error is parsed into the flow of its quote, turned around")
   CHECK(same_key(packet.key, flow(client6, 40000, vip6, 443, IpProtocol::udp)));
 }
 
+TEST_CASE("an authentication header is walked over and remembered") {
+  const Parsed packet = good(Eth{} / Ip6{} / Authentication{} / Tcp{.flags = Syn});
+  CHECK(packet.authenticated);
+  CHECK(packet.l4_offset == 14 + 40 + 16);
+  CHECK_FALSE(good(Eth{} / Ip6{} / DestinationOptions{} / Tcp{}).authenticated);
+  CHECK_FALSE(good(Eth{} / Ip4{} / Tcp{}).authenticated);
+}
+
+TEST_CASE("an atomic fragment is a whole packet (RFC 6946)") {
+  const Parsed packet = good(Eth{} / Ip6{} / Fragment6{.id = 7} / Udp{.dport = 443} / payload(3));
+  CHECK(packet.part == FragmentPart::whole);
+  CHECK(packet.kind == PacketKind::udp);
+  CHECK(packet.service_port.host() == 443);
+}
+
+TEST_CASE("a first fragment names its flow, and its place in the datagram") {
+  const Parsed v4 = good(Eth{} / Ip4{.id = 0xbeef, .df = false, .more_fragments = true} /
+                         Udp{.dport = 443} / payload(1472));
+  CHECK(v4.part == FragmentPart::first);
+  CHECK(v4.kind == PacketKind::udp);
+  CHECK(v4.more_fragments);
+  CHECK(v4.fragment_id == 0xbeef);
+  CHECK(v4.fragment_offset == 0);
+  CHECK(v4.fragment_length == 1480);
+  CHECK(same_key(v4.key, flow(client4, 40000, vip4, 443, IpProtocol::udp)));
+
+  const Parsed v6 = good(Eth{} / Ip6{} / HopByHop{} / Fragment6{.more = true, .id = 0xdeadbeef} /
+                         DestinationOptions{} / Tcp{.dport = 443} / payload(4));
+  CHECK(v6.part == FragmentPart::first);
+  CHECK(v6.kind == PacketKind::tcp);
+  CHECK(v6.fragment_id == 0xdeadbeef);
+  CHECK(v6.fragment_length == 8 + 20 + 4);
+  CHECK(v6.l4_offset == 14 + 40 + 8 + 8 + 8);
+  CHECK(same_key(v6.key, flow(client6, 40000, vip6, 443, IpProtocol::tcp)));
+}
+
+TEST_CASE("a later fragment names its datagram, and its place there") {
+  const Parsed v4 =
+      good((Eth{} / Ip4{.id = 0xbeef, .fragment_offset = 185, .protocol = 17} / payload(21))
+               .padded_to(60));
+  CHECK(v4.part == FragmentPart::later);
+  CHECK(v4.kind == PacketKind::later_fragment);
+  CHECK_FALSE(v4.more_fragments);
+  CHECK(v4.fragment_id == 0xbeef);
+  CHECK(v4.fragment_offset == 1480);
+  CHECK(v4.fragment_length == 21);
+  CHECK(v4.vip == vip4);
+
+  const auto later6 = [](std::uint32_t id, std::uint8_t next) {
+    return good(Eth{} / Ip6{} /
+                Fragment6{.offset = 185, .more = true, .id = id, .next_header = next} /
+                payload(24));
+  };
+  const Parsed v6 = later6(0xdeadbeef, 6);
+  CHECK(v6.kind == PacketKind::later_fragment);
+  CHECK(v6.more_fragments);
+  CHECK(v6.fragment_id == 0xdeadbeef);
+  CHECK(v6.fragment_offset == 1480);
+  CHECK(v6.fragment_length == 24);
+  // Extension headers may begin the part that is fragmented.
+  CHECK(later6(1, 60).kind == PacketKind::later_fragment);
+  // Another datagram has another key.
+  CHECK_FALSE(same_key(v6.key, later6(0xdeadbeee, 6).key));
+}
+
+TEST_CASE("an echo request to anyone is known as such") {
+  const Parsed v4 = good(Eth{} / Ip4{} / Icmp{.type = 8} / payload(56));
+  CHECK(v4.kind == PacketKind::echo_request);
+  CHECK(v4.protocol == IpProtocol::icmp);
+  const Parsed v6 = good(Eth{} / Ip6{} / HopByHop{} / Icmp6{.type = 128} / payload(56));
+  CHECK(v6.kind == PacketKind::echo_request);
+  CHECK(v6.protocol == IpProtocol::icmpv6);
+  CHECK(parsed(Eth{} / Ip4{} / Icmp{.type = 8, .code = 1}).result.verdict ==
+        Verdict::dropped(DropReason::icmp_not_routed));
+  CHECK(parsed(Eth{} / Ip4{} / Icmp{.type = 0}).result.verdict ==
+        Verdict::dropped(DropReason::icmp_not_routed));
+}
+
+TEST_CASE("lengths are judged by the whole frame when it goes on in other buffers") {
+  const Bytes jumbo = (Eth{} / Ip6{} / HopByHop{} / Tcp{} / payload(9000)).bytes();
+  ParsedPacket packet;
+  for (const std::size_t there : {jumbo.size(), std::size_t{1536}, std::size_t{14 + 40 + 8 + 60}}) {
+    const std::span head = std::span(jumbo).first(there);
+    REQUIRE_FALSE(parse_packet(head, jumbo.size(), packet).verdict.decided());
+    CHECK(packet.kind == PacketKind::tcp);
+    CHECK(packet.has_payload);
+    CHECK(packet.ip_length == 40 + 8 + 20 + 9000);
+  }
+  CHECK(parse_packet(jumbo, jumbo.size() - 1, packet).verdict ==
+        Verdict::dropped(DropReason::ipv6_bad_payload_length));
+  // What could be a header lies behind the bytes that are there.
+  for (std::size_t there = 14 + 40; there < 14 + 40 + 8 + 60; ++there)
+    CHECK(parse_packet(std::span(jumbo).first(there), jumbo.size(), packet).verdict ==
+          Verdict::dropped(DropReason::ipv6_bad_extension));
+}
+
 TEST_CASE("the destination is known as soon as the addresses are there, whatever else is wrong") {
   CHECK(parsed(Eth{} / Ip4{.ihl = 2} / Tcp{}).result.vip_known);
   CHECK(parsed(Eth{} / Ip4{.ihl = 2} / Tcp{}).vip == vip4);
   CHECK(parsed((Eth{} / Ip6{} / Tcp{}).cut_to(54)).result.vip_known);
   CHECK(parsed((Eth{} / Ip6{} / Tcp{}).cut_to(54)).vip == vip6);
   CHECK(parsed(Eth{} / Ip4{.src = "127.0.0.1"} / Tcp{}).vip == vip4);
-  CHECK(parsed(Eth{} / Ip4{} / Icmp{.type = 8}).vip == vip4);
+  CHECK(parsed(Eth{} / Ip4{} / Icmp{.type = 13}).vip == vip4);
 }
 
 TEST_CASE("without a whole IP header of the right version no destination is known") {
