@@ -25,7 +25,7 @@ void Worker::run(const Snapshot& now, Instant time) noexcept {
     burst_.service.fill(kNoService);
     burst_.backend.fill(kNoBackend);
   }
-  parse(burst_, now);
+  parse(burst_, now, io_);
   classify(burst_, now, flows_.table, icmp_relay_, time);
   pick_backend(burst_, now, flows_, time);
   encapsulate(burst_, now, io_);

@@ -20,6 +20,7 @@ unsigned HeapIo::receive(std::span<rte_mbuf*> into) {
   for (; count < into.size() && !waiting_.empty(); ++count) {
     into[count] = waiting_.front().mbuf;
     arrivals_[waiting_.front().mbuf] = waiting_.front().arrival;
+    for (const rte_mbuf* at = into[count]->next; at != nullptr; at = at->next) parts_.insert(at);
     waiting_.pop_front();
   }
   return count;
@@ -36,7 +37,18 @@ bool HeapIo::to_kernel(rte_mbuf* packet) {
 }
 
 void HeapIo::free(std::span<rte_mbuf*> packets) {
-  for (rte_mbuf* packet : packets) give_back(packet, Fate::Kind::freed, kNoPort);
+  for (rte_mbuf* packet : packets)
+    if (parts_.contains(packet))
+      free_parts(packet);
+    else
+      give_back(packet, Fate::Kind::freed, kNoPort);
+}
+
+/// Buffers that were cut off from a packet, and are no part of it any more.
+void HeapIo::free_parts(rte_mbuf* first) {
+  for (const rte_mbuf* at = first; at != nullptr; at = at->next)
+    if (parts_.erase(at) == 0) throw std::logic_error("a buffer was cut off twice");
+  free_mbuf(first);
 }
 
 rte_mbuf* HeapIo::allocate() {
@@ -55,6 +67,8 @@ void HeapIo::give_back(rte_mbuf* packet, Fate::Kind kind, PortNumber port) {
   if (kind == Fate::Kind::sent) on_sent(*packet, fate.frame);
   fates_.push_back(std::move(fate));
   arrivals_.erase(arrival);
+  for (const rte_mbuf* at = packet->next; at != nullptr; at = at->next)
+    if (parts_.erase(at) == 0) throw std::logic_error("a buffer is part of no packet, or of two");
   free_mbuf(packet);
 }
 

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,7 @@ class HeapIo : public PacketIo {
   virtual void on_sent(const rte_mbuf& /*packet*/, std::vector<std::uint8_t>& /*frame*/) {}
 
  private:
+  void free_parts(rte_mbuf* first);
   void give_back(rte_mbuf* packet, Fate::Kind kind, PortNumber port);
 
   struct Waiting {
@@ -67,6 +69,7 @@ class HeapIo : public PacketIo {
   };
   std::deque<Waiting> waiting_{};
   std::map<rte_mbuf*, std::size_t> arrivals_{};
+  std::set<const rte_mbuf*> parts_{};  // buffers behind the first ones of what the worker holds
   std::vector<Fate> fates_{};
 };
 

@@ -17,10 +17,11 @@ namespace holdfast {
 struct MbufShape {
   std::uint16_t headroom = RTE_PKTMBUF_HEADROOM;
   std::uint16_t tailroom = 0;
-  std::uint64_t ol_flags = 0;            // what the NIC says: RTE_MBUF_F_RX_...
-  std::uint16_t vlan_tci = 0;            // a tag that the NIC stripped
-  std::uint16_t port = 0;                // that it comes in by
-  std::size_t first_segment = SIZE_MAX;  // bytes in the first buffer; the rest goes to a second
+  std::uint64_t ol_flags = 0;             // what the NIC says: RTE_MBUF_F_RX_...
+  std::uint16_t vlan_tci = 0;             // a tag that the NIC stripped
+  std::uint16_t port = 0;                 // that it comes in by
+  std::size_t first_segment = SIZE_MAX;   // bytes in the first buffer
+  std::size_t other_segments = SIZE_MAX;  // and in each of the others, which have no other room
 };
 
 [[nodiscard]] inline rte_mbuf* make_segment(std::span<const std::uint8_t> bytes,
@@ -41,8 +42,7 @@ struct MbufShape {
   return mbuf;
 }
 
-/// `shape.first_segment` bytes in one buffer and the rest in the next; in more of them where a
-/// buffer would be longer than its 16 bits of length can tell.
+/// As `shape` says; in more buffers where one would be longer than its 16 bits of length can tell.
 [[nodiscard]] inline rte_mbuf* make_mbuf(std::span<const std::uint8_t> bytes,
                                          const MbufShape& shape = {}) {
   const std::size_t most = std::size_t{UINT16_MAX} - shape.headroom - shape.tailroom;
@@ -50,7 +50,8 @@ struct MbufShape {
   rte_mbuf* const first = make_segment(bytes.first(in_first), shape);
   rte_mbuf* last = first;
   for (auto rest = bytes.subspan(in_first); !rest.empty(); rest = rest.subspan(last->data_len)) {
-    last->next = make_segment(rest.first(std::min(rest.size(), most)), shape);
+    last->next = make_segment(rest.first(std::min({rest.size(), shape.other_segments, most})),
+                              {.headroom = 0});
     last = last->next;
     first->pkt_len += last->data_len;
     ++first->nb_segs;

@@ -203,8 +203,10 @@ WorkerIo Ports::io_of(unsigned worker) const {
     if (planned.queue < device.descriptors().size())
       parts.descriptors.push_back(device.descriptors()[planned.queue]);
   }
-  for (const PlannedQueue& planned : queues.transmit)
-    parts.transmit.push_back({devices_[planned.device].id(), planned.queue});
+  for (const PlannedQueue& planned : queues.transmit) {
+    const Device& device = devices_[planned.device];
+    parts.transmit.push_back({device.id(), planned.queue, device.takes_chains()});
+  }
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     parts.ports.resize(std::max<std::size_t>(parts.ports.size(), devices_[i].id() + 1u), kNoPort);
     parts.ports[devices_[i].id()] = static_cast<PortNumber>(plan_.devices[i].port);

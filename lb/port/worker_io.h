@@ -16,6 +16,7 @@ class WorkerIo : public PacketIo {
   struct Queue {
     std::uint16_t device = 0;  // DPDK's port id
     std::uint16_t queue = 0;
+    bool takes_chains = false;  // of transmit queues
   };
   struct Parts {
     std::vector<Queue> receive{};
@@ -32,6 +33,9 @@ class WorkerIo : public PacketIo {
   /// False always: what is not for a VIP never reaches an AF_XDP port's workers (steering), and
   /// the other kinds of port have no kernel beside them.
   [[nodiscard]] bool to_kernel(rte_mbuf* packet) override;
+  [[nodiscard]] bool takes_chains(PortNumber port) const override {
+    return parts_.transmit[index_of(port)].takes_chains;
+  }
   void free(std::span<rte_mbuf*> packets) override;
   [[nodiscard]] PortNumber came_from(const rte_mbuf& packet) const override {
     // A driver that leaves the field as it was is no reason to read beyond the list.

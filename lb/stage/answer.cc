@@ -9,6 +9,7 @@
 
 #include "lb/answer_rates.h"
 #include "lb/packet_io.h"
+#include "lb/segments.h"
 #include "lb/stage/stages.h"
 #include "lib/net/reply.h"
 
@@ -58,8 +59,22 @@ Sender sender_of(const rte_mbuf& mbuf, const Received& received, const Snapshot&
           .is_vip = now.service_table.is_vip(source_of(received))};
 }
 
+/// What begins at `at` in the first buffer is the packet now, `length` bytes of it.
+void take_over(rte_mbuf& mbuf, const std::uint8_t* at, std::uint32_t length, PacketIo& io) {
+  const auto moved = mbuf.data_off - (at - static_cast<const std::uint8_t*>(mbuf.buf_addr));
+  mbuf.data_off = static_cast<std::uint16_t>(mbuf.data_off - moved);
+  if (mbuf.nb_segs == 1) {
+    mbuf.data_len = static_cast<std::uint16_t>(length);
+    mbuf.pkt_len = length;
+  } else {
+    mbuf.data_len = static_cast<std::uint16_t>(mbuf.data_len + moved);
+    mbuf.pkt_len = static_cast<std::uint32_t>(mbuf.pkt_len + moved);
+    cut_to(mbuf, length, io);
+  }
+}
+
 Verdict answer_one(Burst& burst, Burst::Lane lane, const Snapshot& now, AnswerRates& rates,
-                   const PacketIo& io, Instant time) {
+                   PacketIo& io, Instant time) {
   rte_mbuf& mbuf = *burst.mbuf[lane];
   const ParsedPacket& packet = burst.packet[lane];
   const Received received{.ip = rte_pktmbuf_mtod(&mbuf, std::uint8_t*) + packet.l3_offset,
@@ -76,9 +91,7 @@ Verdict answer_one(Burst& burst, Burst::Lane lane, const Snapshot& now, AnswerRa
   const Reply reply = write_reply(answer, received);
   std::uint8_t* const frame = reply.ip - front.size();
   front.write(frame);
-  mbuf.data_off = static_cast<std::uint16_t>(frame - static_cast<std::uint8_t*>(mbuf.buf_addr));
-  mbuf.data_len = static_cast<std::uint16_t>(front.size() + reply.length);
-  mbuf.pkt_len = mbuf.data_len;
+  take_over(mbuf, frame, static_cast<std::uint32_t>(front.size() + reply.length), io);
   mbuf.ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
   burst.egress[lane] = io.came_from(mbuf);
   return Verdict::answered();
@@ -86,7 +99,7 @@ Verdict answer_one(Burst& burst, Burst::Lane lane, const Snapshot& now, AnswerRa
 
 }  // namespace
 
-void answer(Burst& burst, const Snapshot& now, AnswerRates& rates, const PacketIo& io,
+void answer(Burst& burst, const Snapshot& now, AnswerRates& rates, PacketIo& io,
             Instant time) noexcept {
   if (burst.answer_count == 0) return;
   for (Burst::Lane lane = 0; lane < burst.size; ++lane)

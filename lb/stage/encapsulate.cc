@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lb/encap/encap.h"
+#include "lb/segments.h"
 #include "lb/stage/clamp_syn.h"
 #include "lb/stage/split.h"
 #include "lb/stage/stages.h"
@@ -47,8 +48,12 @@ void write_ethernet(std::uint8_t* at, const NextHop& hop) {
 /// and opens `before` bytes in front of it. Requires: there is room.
 std::uint8_t* reframe(rte_mbuf& mbuf, const ParsedPacket& packet, std::size_t before) {
   mbuf.data_off = static_cast<std::uint16_t>(mbuf.data_off + packet.l3_offset - before);
-  mbuf.data_len = static_cast<std::uint16_t>(before + packet.ip_length);
-  mbuf.pkt_len = mbuf.data_len;
+  const std::size_t length = before + packet.ip_length;
+  // parse() has left no padding behind a packet in several buffers.
+  const bool whole = mbuf.nb_segs == 1;
+  mbuf.data_len =
+      static_cast<std::uint16_t>(whole ? length : mbuf.data_len - packet.l3_offset + before);
+  mbuf.pkt_len = static_cast<std::uint32_t>(length);
   // What the NIC said about the frame that came in (stripped tags, checksums) is not true of this.
   mbuf.ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
   return rte_pktmbuf_mtod(&mbuf, std::uint8_t*);
@@ -165,6 +170,7 @@ Verdict tunnel_in_fragments(const Outgoing& out, std::size_t room) {
   rte_mbuf& first = *burst.mbuf[out.lane];
   const auto* const ip = rte_pktmbuf_mtod(&first, const std::uint8_t*) + piece.l3_offset;
   piece.ip_length = overlay<Ipv4Header>(ip).total_length.host();
+  if (first.nb_segs != 1) cut_to(first, std::uint32_t{piece.l3_offset} + piece.ip_length, out.io);
   Verdict verdict = tunnel_piece(first, piece, out);
 
   piece.part = FragmentPart::later;

@@ -112,11 +112,16 @@ void finish(Burst& burst, PacketIo& io, WorkerCounters& counters, FlowContext& f
   for (Burst::Lane lane = 0; lane < burst.size; ++lane) {
     switch (burst.verdict[lane].outcome) {
       case Outcome::forward:
-      case Outcome::answer:
-        leaving.add(burst.mbuf[lane], lane, false);
+      case Outcome::answer: {
+        const bool fits = burst.mbuf[lane]->nb_segs == 1 || io.takes_chains(burst.egress[lane]);
+        if (fits)
+          leaving.add(burst.mbuf[lane], lane, false);
+        else
+          work.drop(lane, DropReason::multi_segment);
         for (; next_extra < burst.extra_size && burst.extra[next_extra].lane == lane; ++next_extra)
-          leaving.add(burst.extra[next_extra].mbuf, lane, true);
+          (fits ? leaving : to_free).add(burst.extra[next_extra].mbuf, lane, true);
         break;
+      }
       case Outcome::to_kernel:
         work.give_to_kernel(lane);
         break;

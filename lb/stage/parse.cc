@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <rte_mbuf.h>
 
+#include "lb/packet_io.h"
+#include "lb/segments.h"
 #include "lb/stage/stages.h"
 #include "lib/net/parse_plain.h"
 
@@ -29,12 +31,13 @@ std::span<const std::uint8_t> bytes_of(const rte_mbuf& mbuf) {
   return {rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len};
 }
 
-Verdict parse_one(const rte_mbuf& mbuf, ParsedPacket& packet, const Snapshot& now) {
-  auto [verdict, vip_known] = parse_packet(bytes_of(mbuf), packet);
+/// `whole_head`: what may be a header is in the first buffer. If it is not, only the destination
+/// can be believed.
+Verdict parse_one(const rte_mbuf& mbuf, bool whole_head, ParsedPacket& packet,
+                  const Snapshot& now) {
+  auto [verdict, vip_known] = parse_packet(bytes_of(mbuf), mbuf.pkt_len, packet);
   if (verdict == Verdict::kernel()) return verdict;
-  // A packet in several buffers was parsed as if it ended with the first: what was found out about
-  // its end may be wrong, its destination is not.
-  if (mbuf.nb_segs != 1)
+  if (!whole_head)
     verdict = Verdict::dropped(DropReason::multi_segment);
   else if (!verdict.decided() && packet.family == Family::ipv4 && checksum_flagged_bad(mbuf))
     verdict = Verdict::dropped(DropReason::ipv4_bad_checksum);
@@ -49,6 +52,24 @@ Verdict parse_one(const rte_mbuf& mbuf, ParsedPacket& packet, const Snapshot& no
   return verdict;
 }
 
+/// A packet in several buffers: jumbo frames, and what odd drivers split.
+Verdict parse_chain(rte_mbuf& mbuf, ParsedPacket& packet, const Snapshot& now, PacketIo& io) {
+  const bool whole_head = gather_head(mbuf, io);
+  const Verdict verdict = parse_one(mbuf, whole_head, packet, now);
+  if (verdict.decided() || mbuf.nb_segs == 1) return verdict;
+  // Padding would be a nuisance later on. What is for the kernel stays as it came.
+  const std::uint32_t end = std::uint32_t{packet.l3_offset} + packet.ip_length;
+  if (end < mbuf.pkt_len && now.service_table.is_vip(packet.vip)) cut_to(mbuf, end, io);
+  return verdict;
+}
+
+/// Not inlined, as all that few packets need.
+[[gnu::noinline]] Verdict parse_any(rte_mbuf& mbuf, ParsedPacket& packet, const Snapshot& now,
+                                    PacketIo& io) {
+  return mbuf.nb_segs == 1 ? parse_one(mbuf, true, packet, now)
+                           : parse_chain(mbuf, packet, now, io);
+}
+
 /// A whole frame in one buffer, of which the NIC has nothing to say.
 bool is_ordinary(const rte_mbuf& mbuf) {
   constexpr std::uint64_t kRemarks =
@@ -58,15 +79,15 @@ bool is_ordinary(const rte_mbuf& mbuf) {
 
 }  // namespace
 
-void parse(Burst& burst, const Snapshot& now) noexcept {
+void parse(Burst& burst, const Snapshot& now, PacketIo& io) noexcept {
   for (Burst::Lane lane = 0; lane < burst.size; ++lane) {
     if (lane + kPrefetchAhead < burst.size)
       __builtin_prefetch(rte_pktmbuf_mtod(burst.mbuf[lane + kPrefetchAhead], const void*));
-    const rte_mbuf& mbuf = *burst.mbuf[lane];
+    rte_mbuf& mbuf = *burst.mbuf[lane];
     if (is_ordinary(mbuf) && parse_plain(bytes_of(mbuf), burst.packet[lane])) [[likely]]
       burst.verdict[lane] = {};
     else
-      burst.verdict[lane] = parse_one(mbuf, burst.packet[lane], now);
+      burst.verdict[lane] = parse_any(mbuf, burst.packet[lane], now, io);
   }
 }
 

@@ -17,8 +17,9 @@ class FlowTable;        // lb/flow/flow_table.h
 struct WorkerCounters;  // lb/worker_counters.h
 class PacketIo;
 
-/// Bytes -> ParsedPacket, or a verdict. What is not for a VIP goes to the kernel.
-void parse(Burst& burst, const Snapshot& now) noexcept;
+/// Bytes -> ParsedPacket, or a verdict. What is not for a VIP goes to the kernel. Packets in
+/// several buffers are put in order for the stages behind (lb/segments.h).
+void parse(Burst& burst, const Snapshot& now, PacketIo& io) noexcept;
 
 /// (VIP, protocol, port) -> service; the flow's hash and its buckets in the worker's table, which
 /// are fetched into the cache from here on. ICMP errors take a token each.
@@ -33,7 +34,7 @@ void pick_backend(Burst& burst, const Snapshot& now, FlowContext& flows, Instant
 void encapsulate(Burst& burst, const Snapshot& now, PacketIo& io) noexcept;
 
 /// What the VIP says itself: written over the packet that asks for it, egress port.
-void answer(Burst& burst, const Snapshot& now, AnswerRates& rates, const PacketIo& io,
+void answer(Burst& burst, const Snapshot& now, AnswerRates& rates, PacketIo& io,
             Instant time) noexcept;
 
 /// Transmits, hands to the kernel or frees; counts each packet under exactly one outcome.

@@ -39,7 +39,8 @@ void require_identity(const FlowTableCounters& c) {
 
 /// Of a packet whose verdict was another: the port or the kernel did not take it.
 DropReason reason_after_verdict(const PacketCounters& before, const PacketCounters& after) {
-  for (const DropReason reason : {DropReason::tx_full, DropReason::no_kernel_path}) {
+  for (const DropReason reason :
+       {DropReason::tx_full, DropReason::multi_segment, DropReason::no_kernel_path}) {
     const auto i = static_cast<std::size_t>(reason);
     if (after.dropped[i] != before.dropped[i]) return reason;
   }

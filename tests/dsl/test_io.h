@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "lb/heap/heap_io.h"
 #include "tests/dsl/layers.h"
@@ -18,8 +19,12 @@ class TestIo : public HeapIo {
   bool has_kernel = true;
   unsigned checksums_filled = 0;  // by the port, as packets asked for (RTE_MBUF_F_TX_UDP_CKSUM)
   std::map<PortNumber, unsigned> transmit_room{};  // absent: endless; else so many more are taken
+  std::set<PortNumber> without_chains{};           // ports that transmit single buffers only
   unsigned buffers = 1'000'000;                    // so many more can be allocated
 
+  [[nodiscard]] bool takes_chains(PortNumber port) const override {
+    return !without_chains.contains(port);
+  }
   unsigned transmit(PortNumber port, std::span<rte_mbuf*> packets) override;
   bool to_kernel(rte_mbuf* packet) override;
   [[nodiscard]] rte_mbuf* allocate() override;

@@ -105,8 +105,9 @@ class Outcome:
     dropped: dict[str, int]  # by reason, those that happened
 
 
-def run_frames(frames: list[bytes], **options) -> Outcome:
-    daemon = Daemon(config(), **options)
+def run_frames(frames: list[bytes], text: str = "", **options) -> Outcome:
+    """`text`: the configuration, instead of the usual one."""
+    daemon = Daemon(text or config(), **options)
     try:
         f.write_pcap(daemon.folder / "in", frames)
         daemon.start()

@@ -23,6 +23,8 @@ MbufShape shape_of(std::uint8_t how, std::size_t size) {
   if ((how & 2) != 0) shape.ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_BAD;
   if ((how & 4) != 0) shape.first_segment = size / 2;
   if ((how & 8) != 0) shape.headroom = 30;
+  if ((how & 16) != 0) shape.tailroom = 3712;  // what is split can be gathered
+  if ((how & 32) != 0) shape.other_segments = 9;
   return shape;
 }
 

@@ -86,3 +86,22 @@ TEST_CASE("an ICMP error about a flow whose backend is gone goes by Maglev") {
   lb.publish();
   CHECK(goes_to(lb, too_big(client)) == kB1);
 }
+
+TEST_CASE("a QUIC flow on a draining backend gets its ICMP errors, whichever worker they come to") {
+  LbUnderTest one{udp_web({kB1, kB2})};
+  LbUnderTest two{udp_web({kB1, kB2})};
+  const std::array both{&one.flows, &two.flows};
+  FlowContext::connect(both);
+  std::uint16_t client = 1000;
+  while (goes_to(one, datagram(client)) != kB2) ++client;
+  // As much of a long packet as RFC 1812 lets a router quote.
+  const Packet answer = Ip4{.src = "203.0.113.10", .dst = "198.51.100.7"} /
+                        Udp{.sport = 443, .dport = client} / payload(1200);
+  const Packet error = Eth{} / Ip4{.src = "198.51.100.1"} /
+                       Icmp{.type = 3, .code = 4, .rest = 1280} / quote(answer, 576 - 28);
+  for (LbUnderTest* lb : {&one, &two}) {
+    set_state(*lb, kB2, BackendState::draining);
+    CHECK(goes_to(*lb, error) == kB2);
+  }
+  CHECK(two.flows.table_counters().inserted == 0);
+}

@@ -107,6 +107,17 @@ TEST_CASE("an ICMP error follows a flow that lives only in the flow table") {
   CHECK(lb.handle(Eth{} / other_flow).kind == Handled::Kind::sent);
 }
 
+TEST_CASE("a Packet Too Big follows a flow that lives only in the flow table") {
+  LbUnderTest lb{web()};
+  const Ip backend = backend_of_client6(lb);
+  REQUIRE(backend_of(lb.handle(Eth{} / Ip6{} / Tcp{.sport = kClientPort})) == backend);
+  lb.backend(backend).state = BackendState::draining;
+  lb.publish();
+  REQUIRE(backend_of_client6(lb, kClientPort + 1) != backend);
+  const auto error = error6(quote(answer6(), 1232));
+  CHECK(lb.handle(Eth{} / error) == sent(tunnelled(backend, error)));
+}
+
 TEST_CASE("an ICMP error about UDP follows its flow") {
   LbUnderTest lb{quic()};
   const Ip backend4 = backend_of(lb.handle(Eth{} / Ip4{} / Udp{.dport = 443} / payload(9)));
@@ -197,9 +208,9 @@ TEST_CASE("a quoted packet with IPv4 options is found by its ports") {
 TEST_CASE("a quoted packet with IPv6 extension headers is found by its ports") {
   LbUnderTest lb{web()};
   const Ip backend = backend_of_client6(lb);
-  for (const Packet& extensions :
-       {Packet(HopByHop{}), Packet(DestinationOptions{}), Packet(Authentication{}),
-        Packet(Fragment6{}), HopByHop{} / DestinationOptions{} / Fragment6{}}) {
+  for (const Packet& extensions : {Packet(HopByHop{}), Packet(DestinationOptions{}),
+                                   Packet(Routing{}), Packet(Authentication{}), Packet(Fragment6{}),
+                                   HopByHop{} / DestinationOptions{} / Fragment6{}}) {
     const Packet head = Ip6{.src = vip6, .dst = client6} / extensions;
     const Packet quoted = head / Tcp{.sport = 80, .dport = kClientPort};
     const auto error = error6(quote(quoted, head.size() + 8));
