@@ -80,7 +80,7 @@ class Stages {
     for (std::uint64_t done = 0; done < packets; done += Burst::kCapacity) {
       burst_.size = Burst::kCapacity;
       for (rte_mbuf*& mbuf : burst_.mbuf) mbuf = feed();
-      parse(burst_, snapshot_);
+      parse(burst_, snapshot_, io_);
       if (until == Stage::parse) continue;
       classify(burst_, snapshot_, flows_.table, icmp_relay_, time_);
       if (until == Stage::classify) continue;
