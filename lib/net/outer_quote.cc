@@ -35,8 +35,13 @@ Read read_quote(std::span<const std::uint8_t> quote, const IpWalk& walk, Family 
   return read;
 }
 
+/// All of it can be read.
+IpBytes whole(std::span<const std::uint8_t> bytes) {
+  return {bytes.data(), bytes.size(), bytes.size()};
+}
+
 Read read_v4(std::span<const std::uint8_t> packet) {
-  const IpWalk ip = walk_ipv4<WalkOf::packet>(packet.data(), packet.size());
+  const IpWalk ip = walk_ipv4<WalkOf::packet>(whole(packet));
   if (!ip.good) return fault(OuterQuoteFault::malformed);
   if (ip.protocol != IpProtocol::icmp) return fault(OuterQuoteFault::another_message);
   const auto message = packet.subspan(ip.l4, ip.end - ip.l4);
@@ -49,7 +54,7 @@ Read read_v4(std::span<const std::uint8_t> packet) {
   // Raw sockets get a message before the kernel has summed it up.
   if (checksum_fold(checksum_add(message)) != 0xffff) return fault(OuterQuoteFault::malformed);
   const auto quote = message.subspan(sizeof icmp);
-  return read_quote(quote, walk_ipv4<WalkOf::quote>(quote.data(), quote.size()), Family::ipv4,
+  return read_quote(quote, walk_ipv4<WalkOf::quote>(whole(quote)), Family::ipv4,
                     icmp.rest.host() & 0xffff);
 }
 
@@ -59,8 +64,7 @@ Read read_v6(std::span<const std::uint8_t> message) {
   constexpr std::uint8_t kPacketTooBig = 2;  // its code means nothing (RFC 4443 section 3.2)
   if (icmp.type != kPacketTooBig) return fault(OuterQuoteFault::another_message);
   const auto quote = message.subspan(sizeof icmp);
-  return read_quote(quote, walk_ipv6(quote.data(), quote.size(), WalkOf::quote), Family::ipv6,
-                    icmp.rest.host());
+  return read_quote(quote, walk_ipv6(whole(quote), WalkOf::quote), Family::ipv6, icmp.rest.host());
 }
 
 }  // namespace
