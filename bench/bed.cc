@@ -138,9 +138,10 @@ Template Template::udp(Family family, std::uint16_t payload) {
 }
 
 Template Template::fragment() {
-  Template packet = tcp(Family::ipv4, TcpHeader::kAck, 64);
+  Template packet = tcp(Family::ipv4, TcpHeader::kAck, 60);
   packet.put(14 + offsetof(Ipv4Header, flags_fragment_offset),
-             Be16::from_host(Ipv4Header::kMoreFragments));
+             Be16::from_host(Ipv4Header::kMoreFragments | 185));
+  packet.port_at_ = 14 + offsetof(Ipv4Header, identification);
   return packet;
 }
 

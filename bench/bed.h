@@ -82,7 +82,8 @@ class Template {
  public:
   [[nodiscard]] static Template tcp(Family family, std::uint8_t flags, std::uint16_t payload = 0);
   [[nodiscard]] static Template udp(Family family, std::uint16_t payload = 10);
-  /// The first fragment of an IPv4 TCP packet.
+  /// A fragment in the middle of an IPv4 TCP packet; clients differ in the packet's number, not
+  /// port.
   [[nodiscard]] static Template fragment();
   /// ICMP host unreachable, about a packet that the IPv4 VIP's TCP service sent to the client.
   [[nodiscard]] static Template icmp_error();

@@ -212,7 +212,7 @@ std::vector<Flood> all_floods() {
       {"UDP", packets_of(Template::udp(Family::ipv4), strange), true},
       {"ACK", packets_of(tcp(TcpHeader::kAck), strange), true},
       {"SYN then ACK", syn_or_ack, true},
-      {"fragments", packets_of(Template::fragment(), strange)},
+      {"fragments without first ones", packets_of(Template::fragment(), strange)},
       {"ICMP errors about strangers", packets_of(Template::icmp_error(), strange)},
       {"ICMP errors about live flows", packets_of(Template::icmp_error(), live)},
       {"forged RST on live flows", packets_of(tcp(TcpHeader::kRst), live)},

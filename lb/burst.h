@@ -25,6 +25,7 @@ struct Burst {
   std::array<rte_mbuf*, kCapacity> mbuf{};
   std::array<Verdict, kCapacity> verdict{};
   std::array<ParsedPacket, kCapacity> packet{};    // parse
+  bool has_fragments = false;                      // parse
   std::array<ServiceNumber, kCapacity> service{};  // classify
   std::array<FlowHash, kCapacity> hash{};          // classify
   std::array<FlowBuckets, kCapacity> buckets{};    // classify

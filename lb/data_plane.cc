@@ -43,6 +43,7 @@ Result<std::unique_ptr<DataPlane>> DataPlane::open(const Config& config) {
           .flows = {.capacity = wanted.flow_capacity,
                     .numa_node = static_cast<int>(rte_lcore_to_socket_id(i + 1)),
                     .sibling_lookup_rate = wanted.sibling_lookup_rate,
+                    .most_held = plane->ports_.most_held(),
                     .start = plane->start_}};
       plane->workers_.push_back(
           std::make_unique<WorkerThread>(options, plane->ports_.io_of(i), plane->slot_.reader(i)));

@@ -20,10 +20,9 @@ IdleWait::IdleWait(const std::vector<int>& descriptors, bool complete)
     polled_.push_back({.fd = descriptor, .events = POLLIN, .revents = 0});
 }
 
-void IdleWait::sleep() {
-  std::chrono::nanoseconds longest = kLongest;
+void IdleWait::sleep(std::chrono::nanoseconds longest) {
   if (!complete_) {
-    longest = pause_;
+    longest = std::min<std::chrono::nanoseconds>(longest, pause_);
     pause_ = std::min(pause_ * 2, kLongestBlind);
   }
   const timespec limit{.tv_sec = 0, .tv_nsec = longest.count()};

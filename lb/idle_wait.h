@@ -15,22 +15,23 @@ namespace holdfast {
 
 class IdleWait {
  public:
+  /// Short enough for a heartbeat of ten a second.
+  static constexpr std::chrono::milliseconds kLongest{50};
+  static constexpr std::chrono::microseconds kShortest{50};
+  static constexpr std::chrono::microseconds kLongestBlind{1000};
+
   /// `complete`: every queue has its descriptor among `descriptors`. Throws std::system_error when
   /// the system has no descriptor left (start-up only).
   IdleWait(const std::vector<int>& descriptors, bool complete);
 
   /// Packets came: the next sleep is a short one again.
   void reset() { pause_ = kShortest; }
-  /// Returns when a descriptor is readable, on wake(), or when the time is over: kLongest, or with
-  /// queues that have no descriptor the present spell, which doubles up to kLongestBlind.
-  void sleep();
+  /// Returns when a descriptor is readable, on wake(), or when the time is over: `longest`, or with
+  /// queues that have no descriptor the present spell, which doubles up to kLongestBlind, if that
+  /// is shorter.
+  void sleep(std::chrono::nanoseconds longest = kLongest);
   /// Any thread.
   void wake();
-
-  /// Short enough for a heartbeat of ten a second.
-  static constexpr std::chrono::milliseconds kLongest{50};
-  static constexpr std::chrono::microseconds kShortest{50};
-  static constexpr std::chrono::microseconds kLongestBlind{1000};
 
  private:
   UniqueFd wakeup_;

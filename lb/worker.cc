@@ -13,8 +13,32 @@ unsigned Worker::poll_once(const Snapshot& now, Instant time) noexcept {
   receive();
   flows_.tend(now, time, burst_.size == 0 ? kSweepIdle : kSweepBusy);
   const unsigned received = burst_.size;
-  if (received != 0) run(now, time);
+  if (received != 0) {
+    parse(burst_, now, io_);
+    if (burst_.has_fragments) join_fragments(burst_, now, flows_.fragments, time);
+    run(now, time);
+  }
+  if (flows_.fragments.busy()) tend_fragments(now, time);
   return received;
+}
+
+void Worker::tend_fragments(const Snapshot& now, Instant time) noexcept {
+  Fragments& fragments = flows_.fragments;
+  fragments.tend(time);
+  for (unsigned bursts = 0; bursts < kReleasedBursts && fragments.has_released(); ++bursts) {
+    std::array<FragmentFate, Burst::kCapacity> fates;
+    burst_.size = 0;
+    while (burst_.size < Burst::kCapacity) {
+      const auto released = fragments.take_released();
+      if (!released) break;
+      burst_.mbuf[burst_.size] = released->packet;
+      fates[burst_.size++] = released->fate;
+    }
+    parse(burst_, now, io_);
+    join_released(burst_, fates);
+    run(now, time);
+  }
+  counters_.held_now.set(fragments.held());
 }
 
 void Worker::run(const Snapshot& now, Instant time) noexcept {
@@ -25,7 +49,6 @@ void Worker::run(const Snapshot& now, Instant time) noexcept {
     burst_.service.fill(kNoService);
     burst_.backend.fill(kNoBackend);
   }
-  parse(burst_, now, io_);
   classify(burst_, now, flows_.table, icmp_relay_, time);
   pick_backend(burst_, now, flows_, time);
   encapsulate(burst_, now, io_);

@@ -45,14 +45,19 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
+  // Held fragments that one poll gives back: so many bursts.
+  static constexpr unsigned kReleasedBursts = 2;
+
   /// One burst all the way: at most Burst::kCapacity packets, each of which ends in exactly one
-  /// outcome. Returns how many there were; 0: the queues that had their turn were empty. `now` is
-  /// used until the return only.
+  /// outcome or is held; then those that were held and are not any longer. Returns how many were
+  /// received; 0: the queues that had their turn were empty. `now` is used until the return only.
   unsigned poll_once(const Snapshot& now, Instant time) noexcept;
 
  private:
   void receive() noexcept;
-  /// The burst through all stages.
+  /// Fragments whose time has come go the way of all packets.
+  [[gnu::noinline]] void tend_fragments(const Snapshot& now, Instant time) noexcept;
+  /// The burst through all stages behind join_fragments().
   void run(const Snapshot& now, Instant time) noexcept;
 
   PacketIo& io_;

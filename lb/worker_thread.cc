@@ -70,7 +70,8 @@ void WorkerThread::run() {
     if (received > 0) {
       empty_polls = 0;
       idle_.reset();
-    } else if (!options_.busy_poll && ++empty_polls >= kEmptyPollsBeforeSleep) {
+    } else if (!options_.busy_poll && !flows_.fragments.has_released() &&
+               ++empty_polls >= kEmptyPollsBeforeSleep) {
       go_idle(now);
     }
     snapshots_.quiescent();
@@ -82,7 +83,8 @@ void WorkerThread::go_idle(Instant now) {
   flows_.tend(snapshots_.read(), now, kSweepBeforeSleep);
   sleeps_.add();
   snapshots_.offline();
-  idle_.sleep();
+  // Other workers may learn at any time what a held fragment waits for.
+  idle_.sleep(flows_.fragments.held() > 0 ? FragmentTable::kAskEvery : IdleWait::kLongest);
   snapshots_.online();
 }
 

@@ -10,12 +10,18 @@ FlowContext::FlowContext(const FlowOptions& options)
     : table(options.capacity, options.numa_node, counts),
       siblings(table),
       sibling_lookups(options.sibling_lookup_rate),
+      fragments(options.most_held, options.sibling_lookup_rate),
       start_(options.start) {}
 
 void FlowContext::connect(std::span<FlowContext* const> all) {
   std::vector<Siblings*> siblings;
-  for (FlowContext* const context : all) siblings.push_back(&context->siblings);
+  std::vector<Fragments*> fragments;
+  for (FlowContext* const context : all) {
+    siblings.push_back(&context->siblings);
+    fragments.push_back(&context->fragments);
+  }
   Siblings::connect(siblings);
+  Fragments::connect(fragments);
 }
 
 void FlowContext::set_now(Instant time) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All that one worker knows about flows: its flow table and counters, the way to the other workers'
-// tables, its rate limit, and what time it is. pick_backend decides with it, finish counts in it.
+// tables, its rate limit, what time it is, and the flows of fragments. join_fragments and
+// pick_backend decide with it, finish counts in it.
 //
 // Owner: the worker. Other threads may call only what the last section names. Not movable: other
 // workers hold references to it.
@@ -12,6 +13,7 @@
 #include "lb/flow/flow_counts.h"
 #include "lb/flow/flow_table.h"
 #include "lb/flow/siblings.h"
+#include "lb/fragment/fragments.h"
 #include "lib/base/instant.h"
 #include "lib/base/token_bucket.h"
 
@@ -20,7 +22,8 @@ namespace holdfast {
 struct FlowOptions {
   std::uint64_t capacity = 1'000'000;         // entries
   int numa_node = -1;                         // the worker's; -1: any
-  std::uint32_t sibling_lookup_rate = 10000;  // a second
+  std::uint32_t sibling_lookup_rate = 10000;  // a second; for fragments as many once more
+  unsigned most_held = 512;                   // fragments that wait for their first one
   Instant start{0};                           // the daemon's start: where the flow clock begins
 };
 
@@ -67,6 +70,7 @@ struct FlowContext {
   Siblings siblings;
   TokenBucket sibling_lookups;
   PickEvents events{};
+  Fragments fragments;
 
   // --- Any thread ---------------------------------------------------------------------------
 

@@ -18,6 +18,9 @@ constexpr unsigned kBuffersPerAfXdpQueue = 3 * 2048;
 constexpr unsigned kBuffersPerQueue = 4 * 1024;
 // A worker's burst and DPDK's per-lcore cache of free buffers.
 constexpr unsigned kBuffersPerWorker = 1024;
+// So many fragments that wait for their first one, if that is less than a tenth of all buffers:
+// they must never be those that the queues need.
+constexpr unsigned kMostHeldPerWorker = 1024;
 // Buffer, rte_mbuf and mempool header.
 constexpr std::size_t kBufferFootprint = kBufferRoom + 256;
 constexpr std::size_t kDpdkItself = 40 * kMiB;
@@ -60,7 +63,7 @@ void add_devices(PortPlan& plan, std::size_t index, const PortConfig& port) {
 
 Result<PortPlan> plan_ports(const DataplaneConfig& config) {
   PortPlan plan;
-  plan.buffers = kBuffersPerWorker * config.workers;
+  plan.buffers = (kBuffersPerWorker + kMostHeldPerWorker) * config.workers;
   for (std::size_t i = 0; i < config.ports.size(); ++i) {
     const PortConfig& port = config.ports[i];
     add_devices(plan, i, port);
@@ -72,6 +75,7 @@ Result<PortPlan> plan_ports(const DataplaneConfig& config) {
         fmt::format("the ports need {} DPDK devices (an interface needs one a queue), but "
                     "this DPDK has room for {}: lower queues",
                     plan.devices.size(), RTE_MAX_ETHPORTS));
+  plan.most_held = std::min(kMostHeldPerWorker, (plan.buffers - 1) / 10 / config.workers);
   plan.memory = plan.buffers * kBufferFootprint + kDpdkItself;
   return plan;
 }

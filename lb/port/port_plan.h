@@ -38,6 +38,7 @@ struct DevicePlan {
 struct PortPlan {
   std::vector<DevicePlan> devices;  // in the order of the ports, then of the queues
   unsigned buffers = 0;             // packet buffers for all queues and workers
+  unsigned most_held = 0;           // of them, for the fragments that one worker may hold
   std::size_t memory = 0;           // bytes that DPDK needs for the buffers and itself
 };
 

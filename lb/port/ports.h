@@ -36,6 +36,8 @@ class Ports {
   [[nodiscard]] const std::vector<int>& worker_cpus() const { return worker_cpus_; }
   /// The queues of worker `worker`. Call once for each.
   [[nodiscard]] WorkerIo io_of(unsigned worker) const;
+  /// Buffers that one worker may hold for fragments.
+  [[nodiscard]] unsigned most_held() const { return plan_.most_held; }
 
   [[nodiscard]] Result<void> set_vips(std::span<const IpAddress> vips);
   [[nodiscard]] std::vector<PortStats> read_stats() const;

@@ -41,9 +41,6 @@ Verdict parse_one(const rte_mbuf& mbuf, bool whole_head, ParsedPacket& packet,
     verdict = Verdict::dropped(DropReason::multi_segment);
   else if (!verdict.decided() && packet.family == Family::ipv4 && checksum_flagged_bad(mbuf))
     verdict = Verdict::dropped(DropReason::ipv4_bad_checksum);
-  else if (!verdict.decided() && packet.part != FragmentPart::whole)
-    verdict = Verdict::dropped(packet.family == Family::ipv4 ? DropReason::ipv4_fragment
-                                                             : DropReason::ipv6_fragment);
 
   if (vip_known && stripped_tags(mbuf) + tags_in_bytes(packet) > 2) return Verdict::kernel();
   // Whether a faulty packet is to be dropped is ours to say only when it is for a VIP.
@@ -80,14 +77,17 @@ bool is_ordinary(const rte_mbuf& mbuf) {
 }  // namespace
 
 void parse(Burst& burst, const Snapshot& now, PacketIo& io) noexcept {
+  burst.has_fragments = false;
   for (Burst::Lane lane = 0; lane < burst.size; ++lane) {
     if (lane + kPrefetchAhead < burst.size)
       __builtin_prefetch(rte_pktmbuf_mtod(burst.mbuf[lane + kPrefetchAhead], const void*));
     rte_mbuf& mbuf = *burst.mbuf[lane];
-    if (is_ordinary(mbuf) && parse_plain(bytes_of(mbuf), burst.packet[lane])) [[likely]]
+    if (is_ordinary(mbuf) && parse_plain(bytes_of(mbuf), burst.packet[lane])) [[likely]] {
       burst.verdict[lane] = {};
-    else
+    } else {
       burst.verdict[lane] = parse_any(mbuf, burst.packet[lane], now, io);
+      burst.has_fragments |= burst.packet[lane].part != FragmentPart::whole;
+    }
   }
 }
 

@@ -125,7 +125,7 @@ struct Question {
     return keeps(backend) ? backend : q.flow.effective_owner();
   }
   if (elsewhere && keeps(elsewhere->flow.backend)) return elsewhere->flow.backend;
-  return q.flow.pick_mid_flow();
+  return q.flow.pick_for_unknown(q.event);
 }
 
 /// The stage at work on one burst. Twice over it: first for what the own table can decide, then for
@@ -270,12 +270,19 @@ class PickBackend {
     return now_.service_table.is_vip(source);
   }
 
+  /// An ICMP error counts as a packet from the middle of a flow, a later fragment of UDP as what
+  /// its first one was.
+  [[nodiscard]] static PacketKind kind_of_flow(const ParsedPacket& packet) {
+    if (packet.kind != PacketKind::later_fragment) return packet.kind;
+    return packet.protocol == IpProtocol::udp ? PacketKind::udp : PacketKind::tcp;
+  }
+
   [[nodiscard]] Question question(Burst::Lane lane) {
     const ParsedPacket& packet = burst_.packet[lane];
     const ServiceNumber number = burst_.service[lane];
     return {.flow = {now_, *now_.service(number), burst_.hash[lane]},
             .number = number,
-            .event = event_of(packet.kind, packet.tcp_flags, packet.has_payload),
+            .event = event_of(kind_of_flow(packet), packet.tcp_flags, packet.has_payload),
             .flows = flows_};
   }
 

@@ -4,7 +4,10 @@
 // system call.
 #pragma once
 
+#include <span>
+
 #include "lb/burst.h"
+#include "lb/fragment/datagram.h"
 #include "lib/base/instant.h"
 #include "lib/base/token_bucket.h"
 #include "lib/model/snapshot.h"
@@ -14,12 +17,21 @@ namespace holdfast {
 struct FlowContext;     // lb/flow/flow_context.h: the worker's flow table and what goes with it
 class AnswerRates;      // lb/answer_rates.h
 class FlowTable;        // lb/flow/flow_table.h
+class Fragments;        // lb/fragment/fragments.h: what the worker knows about fragments
 struct WorkerCounters;  // lb/worker_counters.h
 class PacketIo;
 
 /// Bytes -> ParsedPacket, or a verdict. What is not for a VIP goes to the kernel. Packets in
 /// several buffers are put in order for the stages behind (lb/segments.h).
 void parse(Burst& burst, const Snapshot& now, PacketIo& io) noexcept;
+
+/// Later fragments get the flow that their datagram's first one told, or are held until it comes:
+/// then the mbuf belongs to `fragments`.
+void join_fragments(Burst& burst, const Snapshot& now, Fragments& fragments, Instant time) noexcept;
+
+/// The same for a burst of held ones that `fragments` gave back: `fates`, by lane, says what is to
+/// become of them.
+void join_released(Burst& burst, std::span<const FragmentFate> fates) noexcept;
 
 /// (VIP, protocol, port) -> service; the flow's hash and its buckets in the worker's table, which
 /// are fetched into the cache from here on. ICMP errors take a token each.

@@ -25,9 +25,12 @@ namespace holdfast {
   X(ipv4_source_multicast, "IPv4 from a multicast address")                                       \
   X(ipv4_source_loopback, "IPv4 from 127.0.0.0/8")                                                \
   X(ipv4_martian, "an IPv4 source that no client may have: 0.0.0.0/8, 240.0.0.0/4")               \
-  X(ipv4_fragment, "an IPv4 fragment (fragments are not forwarded yet)")                          \
   X(ipv4_fragment_tiny,                                                                           \
     "an IPv4 fragment cut inside its TCP or UDP header: it hides from filters")                   \
+  X(ipv4_fragment_overlap, "an IPv4 fragment that overlaps or repeats another of its datagram")   \
+  X(ipv4_fragment_too_many, "a datagram of more than 16 IPv4 fragments")                          \
+  X(ipv4_fragment_no_first, "an IPv4 fragment whose first one did not come within a second")      \
+  X(ipv4_fragment_no_room, "an IPv4 fragment before its first one, and no room to hold it")       \
   X(ipv6_truncated, "the frame ends inside the IPv6 header or an extension header")               \
   X(ipv6_bad_version, "the EtherType says IPv6, the version field does not")                      \
   X(ipv6_bad_payload_length, "the IPv6 payload length does not fit the frame or the fragment")    \
@@ -38,8 +41,11 @@ namespace holdfast {
   X(ipv6_source_multicast, "IPv6 from a multicast address")                                       \
   X(ipv6_source_loopback, "IPv6 from ::1")                                                        \
   X(ipv6_martian, "an IPv6 source that no client may have: ::, or one with IPv4 in it")           \
-  X(ipv6_fragment, "an IPv6 fragment (fragments are not forwarded yet)")                          \
   X(ipv6_fragment_tiny, "an IPv6 first fragment without all headers: it hides from filters")      \
+  X(ipv6_fragment_overlap, "an IPv6 fragment that overlaps or repeats another of its datagram")   \
+  X(ipv6_fragment_too_many, "a datagram of more than 16 IPv6 fragments")                          \
+  X(ipv6_fragment_no_first, "an IPv6 fragment whose first one did not come within a second")      \
+  X(ipv6_fragment_no_room, "an IPv6 fragment before its first one, and no room to hold it")       \
   X(l4_truncated, "the packet ends inside its TCP, UDP or ICMP header")                           \
   X(tcp_bad_header_length, "the TCP data offset is below 20 bytes or beyond the packet")          \
   X(unknown_port, "to a VIP, but no service has this protocol and port")                          \

@@ -23,6 +23,8 @@ namespace holdfast::dsl {
       return "to the kernel: " + describe(handled.frame);
     case Handled::Kind::dropped:
       return "dropped: " + std::string(text_of(handled.reason).name);
+    case Handled::Kind::held:
+      return "held";
   }
   return "?";
 }

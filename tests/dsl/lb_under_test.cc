@@ -66,11 +66,13 @@ std::map<std::size_t, std::vector<Bytes>> take_further_fragments(std::vector<Tes
   return more;
 }
 
-/// A flow's packets must not overtake each other.
-void require_order(const std::vector<TestIo::Fate>& fates) {
+/// A flow's packets must not overtake each other, but for those that had to wait.
+void require_order(const std::vector<TestIo::Fate>& fates, const std::set<std::size_t>& waited) {
   std::map<PortNumber, std::size_t> last;
   for (const TestIo::Fate& fate : fates) {
-    if (fate.kind != TestIo::Fate::Kind::sent || fate.arrival == TestIo::kMade) continue;
+    if (fate.kind != TestIo::Fate::Kind::sent || fate.arrival == TestIo::kMade ||
+        waited.contains(fate.arrival))
+      continue;
     const auto [seen, is_first] = last.try_emplace(fate.port, fate.arrival);
     if (!is_first && seen->second > fate.arrival)
       throw std::logic_error("packets of one port left in another order than they came in");
@@ -90,6 +92,7 @@ Handled to_kernel(const Packet& packet) {
   return {.kind = Handled::Kind::to_kernel, .frame = packet.bytes()};
 }
 Handled dropped(DropReason reason) { return {.kind = Handled::Kind::dropped, .reason = reason}; }
+Handled held() { return {.kind = Handled::Kind::held}; }
 
 LbUnderTest::LbUnderTest(std::vector<ServiceSpec> services, Options options)
     : flows(options.flows),
@@ -104,8 +107,11 @@ LbUnderTest::LbUnderTest(std::vector<ServiceSpec> services, Options options)
 }
 
 void LbUnderTest::Verdicts::see(const Burst& burst) noexcept {
-  for (Burst::Lane lane = 0; lane < burst.size; ++lane)
-    of[io_.arrival_of(burst.mbuf[lane])] = burst.verdict[lane];
+  for (Burst::Lane lane = 0; lane < burst.size; ++lane) {
+    const std::size_t arrival = io_.arrival_of(burst.mbuf[lane]);
+    of[arrival] = burst.verdict[lane];
+    if (burst.verdict[lane] == Verdict::held()) held.insert(arrival);
+  }
 }
 
 void LbUnderTest::publish() { snapshot_ = build_snapshot(services_, kSeed); }
@@ -126,19 +132,32 @@ BackendNumber LbUnderTest::number_of(Ip address) const {
 }
 
 Handled LbUnderTest::handle(std::span<const std::uint8_t> frame, const MbufShape& shape) {
-  io.push(frame, shape);
-  return poll().at(0);
+  return handle_pushed(io.push(frame, shape), 1).at(0);
 }
 
 std::vector<Handled> LbUnderTest::handle_all(const std::vector<Packet>& packets) {
-  for (const Packet& packet : packets) io.push(packet.bytes(), {});
-  std::vector<Handled> all;
-  while (all.size() < packets.size()) std::ranges::move(poll(), std::back_inserter(all));
+  std::size_t last = 0;
+  for (const Packet& packet : packets) last = io.push(packet.bytes(), {});
+  return packets.empty() ? std::vector<Handled>{}
+                         : handle_pushed(last + 1 - packets.size(), packets.size());
+}
+
+/// What becomes of all that waits: of `count` packets from arrival `first` on it is returned.
+std::vector<Handled> LbUnderTest::handle_pushed(std::size_t first, std::size_t count) {
+  std::vector<Handled> all(count, held());
+  do {
+    for (Departure& outcome : poll()) {
+      if (outcome.arrival >= first && outcome.arrival < first + count)
+        all[outcome.arrival - first] = std::move(outcome.handled);
+      else
+        released_.push_back(std::move(outcome.handled));
+    }
+  } while (io.waiting() != 0);
   return all;
 }
 
 void LbUnderTest::drain_queue() {
-  while (!run_burst().empty()) {
+  while (!run_burst().empty() || io.waiting() != 0) {
   }
 }
 
@@ -163,18 +182,17 @@ std::vector<TestIo::Fate> LbUnderTest::run_burst() {
           "transmitted is not what the ports took", after);
   require(after.to_kernel == before.to_kernel + left(TestIo::Fate::Kind::to_kernel),
           "to_kernel is not what the kernel took", after);
-  require_order(fates);
+  require_order(fates, verdicts_.held);
   return fates;
 }
 
-/// One burst; what became of its packets, in order of arrival.
-std::vector<Handled> LbUnderTest::poll() {
+/// One burst; what became of its packets, and of those that had been held, in order of departure.
+std::vector<LbUnderTest::Departure> LbUnderTest::poll() {
   const PacketCounters before = counters();
   verdicts_.of.clear();
   auto fates = run_burst();
   auto more = take_further_fragments(fates);
-  std::ranges::sort(fates, {}, &TestIo::Fate::arrival);
-  std::vector<Handled> result;
+  std::vector<Departure> result;
   for (TestIo::Fate& fate : fates) {
     Handled handled{
         .frame = std::move(fate.frame), .port = fate.port, .more = std::move(more[fate.arrival])};
@@ -194,7 +212,7 @@ std::vector<Handled> LbUnderTest::poll() {
                              : reason_after_verdict(before, counters());
         break;
     }
-    result.push_back(std::move(handled));
+    result.push_back({fate.arrival, std::move(handled)});
   }
   return result;
 }

@@ -11,6 +11,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "lb/burst.h"
@@ -26,7 +28,7 @@ namespace holdfast::dsl {
 
 /// What became of one packet.
 struct Handled {
-  enum class Kind : std::uint8_t { sent, answered, to_kernel, dropped };
+  enum class Kind : std::uint8_t { sent, answered, to_kernel, dropped, held };
   Kind kind = Kind::dropped;
   Bytes frame{};  // that left, or was given to the kernel
   PortNumber port = kNoPort;
@@ -39,6 +41,8 @@ struct Handled {
 /// Given to the kernel as it is here.
 [[nodiscard]] Handled to_kernel(const Packet& packet);
 [[nodiscard]] Handled dropped(DropReason reason);
+/// A fragment that waits for its first one.
+[[nodiscard]] Handled held();
 
 class LbUnderTest {
  public:
@@ -60,6 +64,10 @@ class LbUnderTest {
   Handled handle(std::span<const std::uint8_t> frame, const MbufShape& shape = {});
   /// All at once, in bursts of at most Burst::kCapacity.
   std::vector<Handled> handle_all(const std::vector<Packet>& packets);
+  /// One poll that receives nothing.
+  void idle() { static_cast<void>(handle_pushed(0, 0)); }
+  /// What became of packets that earlier calls had called held, in order of departure.
+  [[nodiscard]] std::vector<Handled> take_released() { return std::exchange(released_, {}); }
 
   /// Handles what io.push() has queued, whatever becomes of it.
   void drain_queue();
@@ -100,19 +108,26 @@ class LbUnderTest {
     explicit Verdicts(const TestIo& io) : io_(io) {}
     void see(const Burst& burst) noexcept override;
     std::map<std::size_t, Verdict> of{};  // by arrival
+    std::set<std::size_t> held{};         // that were held once
 
    private:
     const TestIo& io_;
   };
 
   std::vector<TestIo::Fate> run_burst();
-  std::vector<Handled> poll();
+  struct Departure {
+    std::size_t arrival;
+    Handled handled;
+  };
+  std::vector<Departure> poll();
+  std::vector<Handled> handle_pushed(std::size_t first, std::size_t count);
 
   std::vector<ServiceSpec> services_;
   std::unique_ptr<const Snapshot> snapshot_;
   std::unique_ptr<WorkerCounters> counters_ = std::make_unique<WorkerCounters>();
   Verdicts verdicts_{io};
   Worker worker_;
+  std::vector<Handled> released_{};
 };
 
 }  // namespace holdfast::dsl

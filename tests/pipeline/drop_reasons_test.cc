@@ -75,11 +75,6 @@ std::vector<Faulty> faulty_packets() {
       {ipv4_source_is_vip, "an ICMP error from another VIP",
        Eth{} / Ip4{.src = "203.0.113.11"} / Icmp{} /
            quote(Ip4{.src = "203.0.113.10", .dst = "198.51.100.7"} / Tcp{.sport = 80}, 28)},
-      {ipv4_fragment, "a first fragment", Eth{} / Ip4{.more_fragments = true} / Tcp{} / payload(4)},
-      {ipv4_fragment, "a middle one",
-       Eth{} / Ip4{.more_fragments = true, .fragment_offset = 100, .protocol = 6} / payload(8)},
-      {ipv4_fragment, "a last one",
-       Eth{} / Ip4{.fragment_offset = 0x1ff0, .protocol = 17} / payload(8)},
       {ipv4_fragment_tiny, "a first one with 8 bytes of TCP (suricata bug 6887)",
        Eth{} / Ip4{.more_fragments = true, .protocol = 6} / payload(8)},
       {ipv4_fragment_tiny, "a first one without all of TCP's options",
@@ -140,15 +135,6 @@ std::vector<Faulty> faulty_packets() {
       {ipv6_source_is_vip, "an ICMP error from another VIP",
        Eth{} / Ip6{.src = "2001:db8::11"} / Icmp6{} /
            quote(Ip6{.src = "2001:db8::10", .dst = "2001:db8:51::7"} / Tcp{.sport = 80}, 48)},
-      {ipv6_fragment, "a first fragment",
-       Eth{} / Ip6{} / Fragment6{.more = true} / Tcp{} / payload(4)},
-      {ipv6_fragment, "a later one",
-       Eth{} / Ip6{} / Fragment6{.offset = 100, .next_header = 6} / payload(8)},
-      {ipv6_fragment, "the earliest later one",
-       Eth{} / Ip6{} / Fragment6{.offset = 1, .next_header = 17} / payload(20)},
-      {ipv6_fragment, "a first one behind options",
-       Eth{} / Ip6{} / HopByHop{} / Fragment6{.more = true} / DestinationOptions{} / Tcp{} /
-           payload(4)},
 
       {ipv6_fragment_tiny, "a first one with 8 bytes of TCP",
        Eth{} / Ip6{} / Fragment6{.more = true, .next_header = 6} / payload(8)},
@@ -380,11 +366,15 @@ TEST_CASE("a full port takes nothing from the others") {
 TEST_CASE("no drop reason is without a test") {
   std::set<DropReason> tested;
   for (const Faulty& faulty : faulty_packets()) tested.insert(faulty.reason);
-  // By the other tests of this file, to_kernel_test.cc, vip_manners_test.cc and too_big_test.cc.
+  // By the other tests of this file, to_kernel_test.cc, vip_manners_test.cc, too_big_test.cc and
+  // fragments_test.cc.
   using enum DropReason;
   tested.insert({no_backend, neigh_unresolved, too_big, icmp_rate_limited, tx_full});
   tested.insert(no_kernel_path);
   tested.insert({echo_off, answer_rate_limited, answer_forbidden, no_buffers});
+  tested.insert({ipv4_fragment_overlap, ipv4_fragment_too_many, ipv4_fragment_no_first,
+                 ipv4_fragment_no_room, ipv6_fragment_overlap, ipv6_fragment_too_many,
+                 ipv6_fragment_no_first, ipv6_fragment_no_room});
   for (std::size_t i = 0; i < kDropReasonCount; ++i) {
     INFO(kDropReasonTexts[i].name);
     CHECK(tested.count(static_cast<DropReason>(i)) == 1);

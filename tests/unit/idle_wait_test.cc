@@ -34,9 +34,9 @@ class Pipe {
   std::array<int, 2> ends_{};
 };
 
-Clock::duration time_of_sleep(IdleWait& idle) {
+Clock::duration time_of_sleep(IdleWait& idle, Clock::duration longest = IdleWait::kLongest) {
   const auto begin = Clock::now();
-  idle.sleep();
+  idle.sleep(longest);
   return Clock::now() - begin;
 }
 
@@ -45,6 +45,13 @@ TEST_CASE("a worker with descriptors sleeps until the heartbeat is due") {
   IdleWait idle({queue.reader()}, true);
   CHECK(time_of_sleep(idle) >= IdleWait::kLongest - 1ms);
   CHECK(IdleWait::kLongest <= 100ms);
+}
+
+TEST_CASE("a worker that expects something sleeps no longer than it says") {
+  Pipe queue;
+  IdleWait idle({queue.reader()}, true);
+  CHECK(time_of_sleep(idle, 1ms) >= 1ms);
+  CHECK(time_of_sleep(idle, 1ms) < IdleWait::kLongest / 2);
 }
 
 TEST_CASE("a packet that waits already lets no worker sleep") {
