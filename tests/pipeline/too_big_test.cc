@@ -336,3 +336,41 @@ TEST_CASE("each encapsulation takes the bytes of its own header, from answers an
       CHECK(put_together(inner).payload == payload_of(packet));
     }
 }
+
+TEST_CASE(
+    "a client's own fragments that do not fit are fragmented further, and the datagram is whole") {
+  const Bytes datagram = (Udp{} / payload(2800)).bytes();
+  const auto part = [&](std::size_t from, std::size_t to) {
+    return Raw{Bytes(datagram.begin() + static_cast<std::ptrdiff_t>(from),
+                     datagram.begin() + static_cast<std::ptrdiff_t>(to))};
+  };
+  const Ip4 first{.id = 9, .df = false, .more_fragments = true, .protocol = 17};
+  const Ip4 last{.id = 9, .df = false, .fragment_offset = 185, .protocol = 17};
+  for (const std::uint16_t mtu : {std::uint16_t{1000}, std::uint16_t{1519}, std::uint16_t{576}}) {
+    LbUnderTest lb{udp_by(backend4, mtu)};
+    std::vector<Bytes> all;
+    for (const Packet& packet : {first / part(0, 1480), last / part(1480, datagram.size())}) {
+      const auto inner = inner_packets(lb.handle(Eth{} / packet));
+      all.insert(all.end(), inner.begin(), inner.end());
+    }
+    CHECK(all.size() > 2);
+    const Whole whole = put_together(all);
+    CHECK(whole.begins == 0);
+    CHECK_FALSE(whole.more);
+    CHECK(whole.payload == datagram);
+  }
+}
+
+TEST_CASE("of fragments with DF that do not fit the first is answered, a later one never in IPv4") {
+  LbUnderTest lb{udp_by(backend4, 1400)};
+  const Packet first4 = Ip4{.id = 9, .more_fragments = true} / Udp{} / payload(1472);
+  CHECK(lb.handle(Eth{} / first4) == needs_fragmentation(first4, 1380));
+  const Packet later4 = Ip4{.id = 9, .fragment_offset = 185, .protocol = 17} / payload(1480);
+  CHECK(lb.handle(Eth{} / later4) == dropped(DropReason::answer_forbidden));
+  // RFC 4443 2.4 e has no such rule.
+  const Packet first6 = Ip6{} / Fragment6{.more = true, .id = 9} / Udp{} / payload(1440);
+  CHECK(lb.handle(Eth{} / first6) == packet_too_big(first6, 1380));
+  const Packet later6 =
+      Ip6{} / Fragment6{.offset = 181, .id = 9, .next_header = 17} / payload(1440);
+  CHECK(lb.handle(Eth{} / later6) == packet_too_big(later6, 1380));
+}
