@@ -89,8 +89,8 @@ ControlPlane::ControlPlane(Config config, HashSeed seed, SnapshotSink& sink,
       started_(boot_now()),
       memory_(std::make_shared<const ReconcileMemory>()),
       stop_order_(config_->control.linger),
-      path_mtus_(loop_, [this](const OuterQuote& quote,
-                               const IpAddress& router) { return on_too_big(quote, router); }),
+      path_mtus_(loop_, [this](const OuterQuote& quote, const IpAddress& router,
+                               TokenBucket& rate) { return on_too_big(quote, router, rate); }),
       helper_(std::make_unique<HelperThread>()) {
   state_.ports = std::move(ports);
   loop_.call_every(kReclaim, "freeing old snapshots", [this] { sink_.reclaim(); });
@@ -139,20 +139,23 @@ void ControlPlane::listen_for_path_mtus() {
   }
 }
 
-PathMtuWatch::Taken ControlPlane::on_too_big(const OuterQuote& quote, const IpAddress& router) {
+PathMtuWatch::Taken ControlPlane::on_too_big(const OuterQuote& quote, const IpAddress& router,
+                                             TokenBucket& rate) {
   using Taken = PathMtuWatch::Taken;
   if (!tunnels_) tunnels_.emplace(*config_, published_.pools);
   const auto tunnels = tunnels_->of(quote);
   if (tunnels.empty()) return Taken::not_ours;
   const auto now = boot_now();
+  if (!rate.take(now)) return Taken::rate_limited;
   Taken taken = Taken::not_believed;
   std::uint32_t needed = 0;
   for (const auto* tunnel : tunnels) {
     needed = std::max(needed, tunnel->minimum_mtu);
     if (quote.mtu < tunnel->minimum_mtu) continue;
+    if (taken == Taken::not_believed) taken = Taken::known;
+    if (quote.mtu > tunnel->way_mtu) continue;  // no way takes that much anyhow
     const MembershipKey key{tunnel->pool, quote.destination};
     if (state_.path_mtus.learn(key, quote.mtu, router, now)) taken = Taken::learned;
-    if (taken == Taken::not_believed) taken = Taken::known;
   }
   if (quote.mtu < needed && state_.path_mtus.doubt(quote.destination, now))
     events_.add(EventKind::backend, quote.destination.text(),

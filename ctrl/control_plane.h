@@ -136,7 +136,8 @@ class ControlPlane {
   void run_next_slice();
   void on_check(const MembershipKey& key, const CheckOutcome& outcome);
   void listen_for_path_mtus();
-  PathMtuWatch::Taken on_too_big(const OuterQuote& quote, const IpAddress& router);
+  PathMtuWatch::Taken on_too_big(const OuterQuote& quote, const IpAddress& router,
+                                 TokenBucket& rate);
   void sample_stats();
   void look_at_data_plane();
   void announce();

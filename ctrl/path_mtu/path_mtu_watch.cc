@@ -34,18 +34,14 @@ void PathMtuWatch::read(const TooBigSocket& socket, Family family) {
   for (int i = 0; i < kAtOnce; ++i) {
     const bool more =
         socket.receive([&](std::span<const std::uint8_t> message, const IpAddress& router) {
-          on_message(family, message, router, boot_now());
+          on_message(family, message, router);
         });
     if (!more) return;
   }
 }
 
 void PathMtuWatch::on_message(Family family, std::span<const std::uint8_t> message,
-                              const IpAddress& router, Instant now) {
-  if (!rate_.take(now)) {
-    ++counters_.rate_limited;
-    return;
-  }
+                              const IpAddress& router) {
   const auto quote = read_outer_quote(family, message);
   if (!quote) {
     switch (quote.error()) {
@@ -59,7 +55,7 @@ void PathMtuWatch::on_message(Family family, std::span<const std::uint8_t> messa
     }
     return;
   }
-  switch (take_(*quote, router)) {
+  switch (take_(*quote, router, rate_)) {
     case Taken::learned:
       ++counters_.learned;
       return;
@@ -71,6 +67,9 @@ void PathMtuWatch::on_message(Family family, std::span<const std::uint8_t> messa
       return;
     case Taken::not_believed:
       ++counters_.not_believed;
+      return;
+    case Taken::rate_limited:
+      ++counters_.rate_limited;
       return;
   }
 }

@@ -24,7 +24,7 @@ struct PathMtuCounters {
   std::uint64_t not_ours = 0;      // no tunnel of ours sends what is quoted
   std::uint64_t malformed = 0;     // OuterQuoteFault::malformed and another_message
   std::uint64_t not_believed = 0;  // an MTU that no path has, or that would starve IPv6 services
-  std::uint64_t rate_limited = 0;  // more than kRate a second: not looked at
+  std::uint64_t rate_limited = 0;  // believed, but more than kRate a second: not taken
 };
 
 struct NamedPathMtuCounter {
@@ -43,12 +43,15 @@ inline constexpr NamedPathMtuCounter kPathMtuCounters[]{
 
 class PathMtuWatch {
  public:
-  /// Messages a second, and at once. A path tells its MTU in one, so this is for a site whose whole
-  /// network has just become smaller; a flood costs control next to nothing.
+  /// Messages a second, and at once, that quote what we may have sent and are taken. A path tells
+  /// its MTU in one, so this is for a site whose whole network has just become smaller. Others take
+  /// nothing of it: whoever knows nothing of our tunnels can not make us deaf.
   static constexpr std::uint32_t kRate = 200;
 
-  enum class Taken : std::uint8_t { learned, known, not_ours, not_believed };
-  using Taker = std::function<Taken(const OuterQuote& quote, const IpAddress& router)>;
+  enum class Taken : std::uint8_t { learned, known, not_ours, not_believed, rate_limited };
+  /// Takes a token of `rate` before it changes anything.
+  using Taker =
+      std::function<Taken(const OuterQuote& quote, const IpAddress& router, TokenBucket& rate)>;
 
   PathMtuWatch(Loop& loop, Taker take);
   ~PathMtuWatch();
@@ -60,8 +63,7 @@ class PathMtuWatch {
   [[nodiscard]] Result<void> listen(Family family);
 
   /// One message, as read_outer_quote() wants it. (What the sockets' callback calls.)
-  void on_message(Family family, std::span<const std::uint8_t> message, const IpAddress& router,
-                  Instant now);
+  void on_message(Family family, std::span<const std::uint8_t> message, const IpAddress& router);
 
   [[nodiscard]] const PathMtuCounters& counters() const { return counters_; }
 

@@ -45,7 +45,8 @@ Tunnels::Tunnels(const Config& config, const std::vector<PoolReport>& reports) {
                  .encapsulation = pool->encapsulation,
                  .source = backend.tunnel_source,
                  .sources = spread_sources(config.dataplane, pool->encapsulation, backend.address),
-                 .minimum_mtu = backend.minimum_mtu});
+                 .minimum_mtu = backend.minimum_mtu,
+                 .way_mtu = backend.way_mtu});
     }
   }
 }

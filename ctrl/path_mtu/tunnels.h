@@ -23,6 +23,7 @@ class Tunnels {
     IpAddress source{};
     std::optional<Prefix> sources{};  // instead of `source`
     std::uint32_t minimum_mtu = 0;    // a path MTU below it is not believed: BackendReport has it
+    std::uint32_t way_mtu = 0;        // one above it changes nothing: the same
   };
 
   /// `reports`: what reconcile made of `config`.

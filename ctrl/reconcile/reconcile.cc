@@ -16,6 +16,12 @@ namespace {
 /// RFC 8200 section 5: every link must carry this much, so no client's path MTU is below it.
 constexpr std::uint32_t kIpv6MinimumMtu = 1280;
 
+std::uint32_t widest_mtu(const std::vector<NextHop>& ways) {
+  std::uint32_t widest = 0;
+  for (const NextHop& way : ways) widest = std::max<std::uint32_t>(widest, way.mtu);
+  return widest;
+}
+
 /// One call of reconcile: the parts of the result as they grow.
 class Reconciler {
  public:
@@ -105,6 +111,7 @@ class Reconciler {
         .reason = verdict.reason,
         .warning = path.warning,
         .minimum_mtu = minimum_mtu(pool, backend.address.family()),
+        .way_mtu = widest_mtu(path.route.next_hops),
         .tunnel_source = path.route.tunnel_source,
         .path_mtu = path.path_mtu,
         .since = since(key, verdict.state),

@@ -29,6 +29,7 @@ struct BackendReport {
   std::string reason{};           // one clause
   std::string warning{};          // the longest packets of clients do not fit; empty: all is well
   std::uint32_t minimum_mtu = 0;  // that its way needs for IPv6 services; 0: none uses the pool
+  std::uint32_t way_mtu = 0;      // of its widest next hop, as lowered by `path_mtu`; 0: no way
   IpAddress tunnel_source{};      // the outer source of what is sent to it; unspecified: none
   std::optional<PathMtu> path_mtu{};  // what a router said, where it is less than the next hop's
   Instant since{};                    // when it came into this state

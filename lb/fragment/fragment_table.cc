@@ -57,7 +57,7 @@ FragmentFate FragmentTable::meet_later(const Fragment& fragment, rte_mbuf* packe
   Index index = find_alive(fragment.datagram, now);
   if (index == kNone) {
     const bool known = elsewhere.state == DatagramState::known;
-    index = known || can_hold() ? spare_place(now) : kNone;
+    index = known || (can_hold() && fragment.may_wait) ? spare_place(now) : kNone;
     if (index == kNone) return meet_without_place(fragment, elsewhere);
     begin(index, fragment, known ? std::optional(elsewhere.flow) : std::nullopt, now);
   }
@@ -65,7 +65,7 @@ FragmentFate FragmentTable::meet_later(const Fragment& fragment, rte_mbuf* packe
   if (const auto verdict = judge(index, view, fragment.piece, elsewhere, now)) return *verdict;
   if (view.state == DatagramState::waiting && elsewhere.state == DatagramState::known)
     learn(index, view, elsewhere.flow, now);
-  if (view.state == DatagramState::waiting) return hold(index, view, fragment.piece, packet, now);
+  if (view.state == DatagramState::waiting) return hold(index, view, fragment, packet, now);
   const DatagramFlow flow = view.flow;
   if (!add_piece(index, view, fragment.piece, now)) return FragmentFate::dropped(view.reason);
   return FragmentFate::goes_on(flow);
@@ -80,10 +80,11 @@ FragmentFate FragmentTable::meet_without_place(const Fragment& fragment,
                                                  : FragmentFate::dropped(reasons.no_room);
 }
 
-FragmentFate FragmentTable::hold(Index index, DatagramView& view, const FragmentPiece& piece,
+FragmentFate FragmentTable::hold(Index index, DatagramView& view, const Fragment& fragment,
                                  rte_mbuf* packet, Instant now) {
-  if (!can_hold()) return FragmentFate::dropped(fragment_reasons(view.family).no_room);
-  if (!add_piece(index, view, piece, now)) return FragmentFate::dropped(view.reason);
+  if (!can_hold() || !fragment.may_wait)
+    return FragmentFate::dropped(fragment_reasons(view.family).no_room);
+  if (!add_piece(index, view, fragment.piece, now)) return FragmentFate::dropped(view.reason);
   Waiting& waiting = waiting_packets_[index];
   waiting.packet[waiting.count++] = packet;
   ++held_;

@@ -64,6 +64,7 @@ class FragmentTable {
     Family family = Family::ipv4;
     FlowHash datagram{};
     FragmentPiece piece{};
+    bool may_wait = true;  // false: it takes more room than is counted, and is never held
   };
   /// The one that begins the datagram: goes on, or is dropped.
   [[nodiscard]] FragmentFate meet_first(const Fragment& fragment, const DatagramFlow& flow,
@@ -150,7 +151,7 @@ class FragmentTable {
   [[nodiscard]] bool can_hold() const { return held_ < released_.size(); }
   [[nodiscard]] static FragmentFate meet_without_place(const Fragment& fragment,
                                                        const Elsewhere& elsewhere);
-  [[nodiscard]] FragmentFate hold(Index index, DatagramView& view, const FragmentPiece& piece,
+  [[nodiscard]] FragmentFate hold(Index index, DatagramView& view, const Fragment& fragment,
                                   rte_mbuf* packet, Instant now);
   [[nodiscard]] IndexList& list_of(DatagramState state);
   [[nodiscard]] FragmentReasons reasons_of(Index index) const {

@@ -33,7 +33,7 @@ void Fragments::tend(Instant now) {
   if (others_.empty()) return;
   for (unsigned asked = 0; asked < kAskAtOnce; ++asked) {
     const auto datagram = table_.due(now);
-    if (!datagram || !looks_.take(now)) return;
+    if (!datagram || !reminders_.take(now)) return;
     Elsewhere elsewhere;
     for (const FragmentTable* const other : others_)
       if (const auto view = other->peek(*datagram, now)) elsewhere.hear(*view);

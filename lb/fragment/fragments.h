@@ -18,10 +18,11 @@ namespace holdfast {
 class Fragments {
  public:
   /// At most `most_held` packets are held. `look_rate`: looks into all other workers' tables a
-  /// second for fragments that wait for their first one, and as many for the rest, which are only
-  /// looked for to find overlaps.
+  /// second for fragments that come and whose first one is not known; as many for those that are
+  /// held already; and as many for the rest, which are only looked for to find overlaps. Each kind
+  /// has its own, so that none of them, however many there are, takes those of another.
   Fragments(unsigned most_held, std::uint32_t look_rate)
-      : table_(most_held), looks_(look_rate), comparisons_(look_rate) {}
+      : table_(most_held), looks_(look_rate), reminders_(look_rate), comparisons_(look_rate) {}
   Fragments(const Fragments&) = delete;
   Fragments& operator=(const Fragments&) = delete;
 
@@ -57,6 +58,7 @@ class Fragments {
   FragmentTable table_;
   std::vector<const FragmentTable*> others_;
   TokenBucket looks_;
+  TokenBucket reminders_;
   TokenBucket comparisons_;
 };
 

@@ -94,7 +94,9 @@ void join_one(Burst& burst, Burst::Lane lane, const Snapshot& now, Fragments& fr
   rte_mbuf* const mbuf = burst.mbuf[lane];
   const Fragments::Fragment fragment{.family = packet.family,
                                      .datagram = hash_datagram(*mbuf, packet, now.seed),
-                                     .piece = piece_of(packet)};
+                                     .piece = piece_of(packet),
+                                     // Several buffers would count as one.
+                                     .may_wait = mbuf->nb_segs == 1};
   if (packet.part == FragmentPart::later)
     return follow(burst, lane, fragments.meet_later(fragment, mbuf, time));
   if (refused) return fragments.refuse(fragment, verdict.reason, time);

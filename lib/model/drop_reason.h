@@ -46,8 +46,12 @@ namespace holdfast {
   X(ipv6_fragment_too_many, "a datagram of more than 16 IPv6 fragments")                          \
   X(ipv6_fragment_no_first, "an IPv6 fragment whose first one did not come within a second")      \
   X(ipv6_fragment_no_room, "an IPv6 fragment before its first one, and no room to hold it")       \
-  X(l4_truncated, "the packet ends inside its TCP, UDP or ICMP header")                           \
-  X(tcp_bad_header_length, "the TCP data offset is below 20 bytes or beyond the packet")          \
+  X(ipv4_l4_truncated, "the IPv4 packet ends inside its TCP, UDP or ICMP header")                 \
+  X(ipv6_l4_truncated, "the IPv6 packet ends inside its TCP, UDP or ICMP header")                 \
+  X(ipv4_tcp_bad_header_length, "TCP over IPv4: data offset below 20 or beyond the packet")       \
+  X(ipv6_tcp_bad_header_length, "TCP over IPv6: data offset below 20 or beyond the packet")       \
+  X(ipv4_udp_bad_length, "UDP over IPv4: length below 8 or beyond the packet")                    \
+  X(ipv6_udp_bad_length, "UDP over IPv6: length below 8 or beyond the packet")                    \
   X(unknown_port, "to a VIP, but no service has this protocol and port")                          \
   X(unknown_protocol, "to a VIP, but neither TCP, UDP nor ICMP")                                  \
   X(icmp_not_routed, "an ICMP message to a VIP that is not an error about a flow")                \

@@ -17,7 +17,8 @@ tl::unexpected<OuterQuoteFault> fault(OuterQuoteFault why) {
 Read read_quote(std::span<const std::uint8_t> quote, const IpWalk& walk, Family family,
                 std::uint32_t mtu) {
   // What we send is never fragmented, and a packet that is no longer than the MTU fits.
-  if (!walk.good || walk.part != FragmentPart::whole || walk.length <= mtu)
+  // (An IPv6 packet may be up to 65,575 bytes long, an MTU here is up to 65,535.)
+  if (!walk.good || walk.part != FragmentPart::whole || walk.length <= mtu || mtu > 0xffff)
     return fault(OuterQuoteFault::malformed);
   if (mtu < least_path_mtu(family)) return fault(OuterQuoteFault::mtu_too_small);
   OuterQuote read{.protocol = walk.protocol, .mtu = static_cast<std::uint16_t>(mtu)};

@@ -107,20 +107,38 @@ Verdict parse_quote(const std::uint8_t* quote, std::size_t available, const IpWa
   return {};
 }
 
+template <Family kFamily>
+Verdict drop_l4_truncated() {
+  return drop<kFamily>(DropReason::ipv4_l4_truncated, DropReason::ipv6_l4_truncated);
+}
+
+template <Family kFamily>
+Verdict drop_tcp_header_length() {
+  return drop<kFamily>(DropReason::ipv4_tcp_bad_header_length,
+                       DropReason::ipv6_tcp_bad_header_length);
+}
+
+template <Family kFamily>
 Verdict parse_tcp(const std::uint8_t* l4, std::size_t length, ParsedPacket& packet) {
-  if (length < sizeof(TcpHeader)) return drop(DropReason::l4_truncated);
+  if (length < sizeof(TcpHeader)) return drop_l4_truncated<kFamily>();
   const auto& header = overlay<TcpHeader>(l4);
   const std::size_t header_length = (header.data_offset >> 4) * std::size_t{4};
   if (header_length < sizeof(TcpHeader) || header_length > length)
-    return drop(DropReason::tcp_bad_header_length);
+    return drop_tcp_header_length<kFamily>();
   packet.kind = PacketKind::tcp;
   packet.tcp_flags = header.flags;
   packet.has_payload = length > header_length;
   return {};
 }
 
-Verdict parse_udp(std::size_t length, ParsedPacket& packet) {
-  if (length < sizeof(UdpHeader)) return drop(DropReason::l4_truncated);
+/// Bytes behind what the length covers are no fault: UDP may have options there (RFC 9868).
+template <Family kFamily>
+Verdict parse_udp(const std::uint8_t* l4, std::size_t length, ParsedPacket& packet) {
+  if (length < sizeof(UdpHeader)) return drop_l4_truncated<kFamily>();
+  // A first fragment's length is that of the whole datagram.
+  const std::size_t told = overlay<UdpHeader>(l4).length.host();
+  if (told < sizeof(UdpHeader) || (told > length && packet.part == FragmentPart::whole))
+    return drop<kFamily>(DropReason::ipv4_udp_bad_length, DropReason::ipv6_udp_bad_length);
   packet.kind = PacketKind::udp;
   packet.has_payload = length > sizeof(UdpHeader);
   return {};
@@ -134,7 +152,7 @@ bool is_echo_request(const IcmpHeader& header) {
 template <Family kFamily>
 Verdict parse_icmp(const std::uint8_t* l4, std::size_t length, const IpWalk& walk,
                    ParsedPacket& packet) {
-  if (length < sizeof(IcmpHeader)) return drop(DropReason::l4_truncated);
+  if (length < sizeof(IcmpHeader)) return drop_l4_truncated<kFamily>();
   if (is_echo_request<kFamily>(overlay<IcmpHeader>(l4))) {
     packet.kind = PacketKind::echo_request;
     packet.protocol = walk.protocol;
@@ -159,9 +177,9 @@ Verdict parse_transport(const std::uint8_t* ip, const IpWalk& walk, ParsedPacket
   const std::size_t length = walk.end - walk.l4;
   Verdict verdict;
   if (walk.protocol == IpProtocol::tcp)
-    verdict = parse_tcp(l4, length, packet);
+    verdict = parse_tcp<kFamily>(l4, length, packet);
   else if (walk.protocol == IpProtocol::udp)
-    verdict = parse_udp(length, packet);
+    verdict = parse_udp<kFamily>(l4, length, packet);
   else if (walk.protocol == kIcmp<kFamily>)
     return parse_icmp<kFamily>(l4, walk.readable - walk.l4, walk, packet);
   else
@@ -220,8 +238,8 @@ void set_fragment(const IpWalk& walk, ParsedPacket& packet) {
 /// A first fragment's transport header is all there or not believed.
 template <Family kFamily>
 Verdict of_first_fragment(Verdict verdict) {
-  const bool cut = verdict == drop(DropReason::l4_truncated) ||
-                   verdict == drop(DropReason::tcp_bad_header_length);
+  const bool cut =
+      verdict == drop_l4_truncated<kFamily>() || verdict == drop_tcp_header_length<kFamily>();
   if (!cut) return verdict;
   return drop<kFamily>(DropReason::ipv4_fragment_tiny, DropReason::ipv6_fragment_tiny);
 }
@@ -234,7 +252,14 @@ ParseResult parse_ip(const IpBytes& bytes, ParsedPacket& packet) {
   };
   packet.family = kFamily;
   if (walk.addresses_known) set_vip<kFamily>(packet, walk.destination);
-  if (!walk.good) return result(drop(walk.fault));
+  if (!walk.good) {
+    // So that the rest of the datagram need not wait for it.
+    if (walk.part == FragmentPart::first) {
+      packet.part = walk.part;
+      packet.fragment_id = walk.fragment_id;
+    }
+    return result(drop(walk.fault));
+  }
   if (const Verdict source = judge_source<kFamily>(walk); source.decided()) return result(source);
   packet.traffic_class = walk.traffic_class;
   packet.dont_fragment = walk.dont_fragment;

@@ -28,6 +28,8 @@ namespace plain {
     packet.tcp_flags = tcp.flags;
     packet.has_payload = length > header;
   } else if (protocol == IpProtocol::udp && length >= sizeof(UdpHeader)) {
+    const std::size_t told = overlay<UdpHeader>(l4).length.host();
+    if (told < sizeof(UdpHeader) || told > length) return false;
     packet.kind = PacketKind::udp;
     packet.tcp_flags = 0;
     packet.has_payload = length > sizeof(UdpHeader);

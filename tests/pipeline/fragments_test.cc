@@ -267,6 +267,26 @@ TEST_CASE("the others of a tiny first fragment share its fate (RFC 1858)") {
   }
 }
 
+TEST_CASE("the others of a first fragment without all its headers share its fate (RFC 7112)") {
+  LbUnderTest lb(both_services(), {});
+  // Its destination options would be 16 bytes long.
+  const Packet cut = Eth{} / Ip6{} / Fragment6{.more = true, .id = 7, .next_header = 60} /
+                     Raw{{17, 1, 1, 4, 0, 0, 0, 0}};
+  CHECK(lb.handle(cut) == dropped(DropReason::ipv6_fragment_tiny));
+  const auto pieces = Client{Family::ipv6}.pieces();
+  CHECK(lb.handle(pieces[1]) == dropped(DropReason::ipv6_fragment_tiny));
+  CHECK(lb.counters().held_now == 0);
+}
+
+TEST_CASE("a fragment in several buffers, which would count as one, is not held") {
+  LbUnderTest lb(both_services(), {});
+  const Client client{GENERATE(Family::ipv4, Family::ipv6)};
+  const auto pieces = fragments_of(client.whole(9000), 4800, 7);
+  const MbufShape two_buffers{.first_segment = 2000};
+  CHECK(lb.handle(pieces[1], two_buffers) == dropped(reasons_of(client).no_room));
+  CHECK(lb.counters().held_now == 0);
+}
+
 TEST_CASE("a fragment that the network delivers twice is dropped once, and the rest arrives") {
   LbUnderTest lb(both_services(), {});
   const Client client = any_family();

@@ -168,3 +168,21 @@ TEST_CASE("beyond the budget for other workers' tables fragments wait, and go on
   CHECK(released.size() >= 18);
   for (const Handled& handled : released) CHECK(handled.kind == Handled::Kind::sent);
 }
+
+TEST_CASE("lone fragments that wait take no looks from those whose first one another worker has") {
+  TwoWorkers workers({.capacity = 10'000, .sibling_lookup_rate = 1000, .most_held = 600});
+  const Client stranger{Family::ipv4, 999};
+  std::vector<Packet> lone;
+  for (std::uint16_t i = 1000; i < 1700; ++i) lone.push_back(stranger.pieces(1000, i)[1]);
+  for (const Packet& packet : lone) static_cast<void>(workers.two.handle(packet));
+  REQUIRE(workers.two.counters().held_now == 600);
+  // More often than the budget lasts the worker asks about all that waits.
+  for (int i = 0; i < 400; ++i) {
+    workers.pass(1ms);
+    workers.two.idle();
+  }
+  const Client client{Family::ipv4, 1000};
+  const auto pieces = client.pieces();
+  const Ip backend = goes_to(workers.one, pieces[0]);
+  CHECK(workers.two.handle(pieces[1]) == sent(tunnelled(pieces[1], backend)));
+}

@@ -105,6 +105,15 @@ TEST_CASE("a packet that was no longer than the MTU would have fitted") {
   CHECK(fault6(too_big6(sent6(), 0x80000000u + 1400)) == OuterQuoteFault::malformed);
 }
 
+TEST_CASE("an MTU that 16 bits can not hold is not taken for a small one") {
+  // The longest IPv6 packet is 40 bytes longer than the longest MTU.
+  Bytes longest = sent6().bytes();
+  longest[4] = longest[5] = 0xff;  // its payload length
+  for (const std::uint32_t mtu : {65536u, 65574u, 0x10578u, 0xffffffffu})
+    CHECK(fault6(too_big6(Raw{longest}, mtu)) == OuterQuoteFault::malformed);
+  CHECK(read_outer_quote(Family::ipv6, too_big6(Raw{longest}, 65535))->mtu == 65535);
+}
+
 TEST_CASE("other messages are not read") {
   const auto with = [](Icmp icmp) {
     return (Ip4{.src = "198.51.100.1", .dst = kLb4} / icmp / quote(sent4(), 28)).bytes();

@@ -204,11 +204,13 @@ TEST_CASE("each message is counted under what became of it") {
   Loop loop;
   Taken next = Taken::learned;
   std::vector<OuterQuote> quotes;
-  PathMtuWatch watch(loop, [&](const OuterQuote& quote, const IpAddress& router) {
-    CHECK(router == kRouter);
-    quotes.push_back(quote);
-    return next;
-  });
+  // As the real one: what is not ours takes no token.
+  PathMtuWatch watch(
+      loop, [&](const OuterQuote& quote, const IpAddress& router, TokenBucket& rate) {
+        CHECK(router == kRouter);
+        quotes.push_back(quote);
+        return next == Taken::not_ours || rate.take(kStart) ? next : Taken::rate_limited;
+      });
   const auto message = [](std::uint32_t mtu) {
     return (Ip4{.src = "198.51.100.1", .dst = "192.0.2.1"} /
             Icmp{.type = 3, .code = 4, .rest = mtu} /
@@ -217,7 +219,7 @@ TEST_CASE("each message is counted under what became of it") {
         .bytes();
   };
   const auto hear = [&](std::uint32_t mtu) {
-    watch.on_message(Family::ipv4, message(mtu), kRouter, kStart);
+    watch.on_message(Family::ipv4, message(mtu), kRouter);
   };
   hear(1400);
   next = Taken::known;
@@ -239,12 +241,23 @@ TEST_CASE("each message is counted under what became of it") {
   CHECK(watch.counters().not_believed == 2);
   CHECK(watch.counters().malformed == 1);
 
-  SECTION("and what comes above the rate is not looked at") {
-    const std::uint64_t before = quotes.size() + 3;
+  SECTION("and what is ours and comes above the rate is not taken") {
+    next = Taken::known;
+    const std::uint32_t taken_before = 3;  // learned, known, not believed by the taker
     for (std::uint32_t i = 0; i < 2 * PathMtuWatch::kRate; ++i) hear(1400);
-    CHECK(watch.counters().rate_limited == PathMtuWatch::kRate + before);
-    CHECK(watch.counters().not_ours == 1 + PathMtuWatch::kRate - before);
-    watch.on_message(Family::ipv4, message(1400), kRouter, kStart + 1s);
-    CHECK(watch.counters().rate_limited == PathMtuWatch::kRate + before);
+    CHECK(watch.counters().known == 1 + PathMtuWatch::kRate - taken_before);
+    CHECK(watch.counters().rate_limited == PathMtuWatch::kRate + taken_before);
+  }
+  SECTION("and a flood of what is not ours leaves the rate to what is") {
+    next = Taken::not_ours;
+    for (std::uint32_t i = 0; i < 2 * PathMtuWatch::kRate; ++i) {
+      hear(1400);
+      hear(500);
+      hear(1520);
+    }
+    next = Taken::learned;
+    hear(1400);
+    CHECK(watch.counters().learned == 2);
+    CHECK(watch.counters().rate_limited == 0);
   }
 }
