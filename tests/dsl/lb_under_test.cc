@@ -132,14 +132,33 @@ BackendNumber LbUnderTest::number_of(Ip address) const {
 }
 
 Handled LbUnderTest::handle(std::span<const std::uint8_t> frame, const MbufShape& shape) {
-  return handle_pushed(io.push(frame, shape), 1).at(0);
+  const std::size_t arrival = io.push(frame, shape);
+  Handled handled = handle_pushed(arrival, 1).at(0);
+  if (handled.kind == Handled::Kind::held) held_frames_[arrival] = {frame.begin(), frame.end()};
+  return handled;
+}
+
+std::vector<Handled> LbUnderTest::take_released() {
+  std::vector<Handled> all;
+  for (Released& one : take_released_frames()) all.push_back(std::move(one.handled));
+  return all;
 }
 
 std::vector<Handled> LbUnderTest::handle_all(const std::vector<Packet>& packets) {
+  if (packets.empty()) return {};
   std::size_t last = 0;
   for (const Packet& packet : packets) last = io.push(packet.bytes(), {});
-  return packets.empty() ? std::vector<Handled>{}
-                         : handle_pushed(last + 1 - packets.size(), packets.size());
+  const std::size_t first = last + 1 - packets.size();
+  auto all = handle_pushed(first, packets.size());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].kind == Handled::Kind::held) held_frames_[first + i] = packets[i].bytes();
+  return all;
+}
+
+/// Empty: it came by io.push() alone.
+Bytes LbUnderTest::frame_of_held(std::size_t arrival) {
+  auto node = held_frames_.extract(arrival);
+  return node.empty() ? Bytes{} : std::move(node.mapped());
 }
 
 /// What becomes of all that waits: of `count` packets from arrival `first` on it is returned.
@@ -150,7 +169,7 @@ std::vector<Handled> LbUnderTest::handle_pushed(std::size_t first, std::size_t c
       if (outcome.arrival >= first && outcome.arrival < first + count)
         all[outcome.arrival - first] = std::move(outcome.handled);
       else
-        released_.push_back(std::move(outcome.handled));
+        released_.push_back({std::move(outcome.handled), frame_of_held(outcome.arrival)});
     }
   } while (io.waiting() != 0);
   return all;

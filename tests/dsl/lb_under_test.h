@@ -67,7 +67,15 @@ class LbUnderTest {
   /// One poll that receives nothing.
   void idle() { static_cast<void>(handle_pushed(0, 0)); }
   /// What became of packets that earlier calls had called held, in order of departure.
-  [[nodiscard]] std::vector<Handled> take_released() { return std::exchange(released_, {}); }
+  [[nodiscard]] std::vector<Handled> take_released();
+  /// The same with the frames as they came in.
+  struct Released {
+    Handled handled;
+    Bytes came_as;
+  };
+  [[nodiscard]] std::vector<Released> take_released_frames() {
+    return std::exchange(released_, {});
+  }
 
   /// Handles what io.push() has queued, whatever becomes of it.
   void drain_queue();
@@ -121,13 +129,15 @@ class LbUnderTest {
   };
   std::vector<Departure> poll();
   std::vector<Handled> handle_pushed(std::size_t first, std::size_t count);
+  Bytes frame_of_held(std::size_t arrival);
 
   std::vector<ServiceSpec> services_;
   std::unique_ptr<const Snapshot> snapshot_;
   std::unique_ptr<WorkerCounters> counters_ = std::make_unique<WorkerCounters>();
   Verdicts verdicts_{io};
   Worker worker_;
-  std::vector<Handled> released_{};
+  std::map<std::size_t, Bytes> held_frames_{};  // by arrival
+  std::vector<Released> released_{};
 };
 
 }  // namespace holdfast::dsl

@@ -135,11 +135,7 @@ const char* fault_of_answer(std::span<const std::uint8_t> frame,
   return nullptr;
 }
 
-}  // namespace
-
-Handled require_sane_end(LbUnderTest& lb, std::span<const std::uint8_t> frame,
-                         const MbufShape& shape) {
-  Handled handled = lb.handle(frame, shape);
+void require_sane(std::span<const std::uint8_t> frame, const Handled& handled) {
   switch (handled.kind) {
     case Handled::Kind::sent:
       if (!handled.more.empty()) {
@@ -163,6 +159,17 @@ Handled require_sane_end(LbUnderTest& lb, std::span<const std::uint8_t> frame,
     case Handled::Kind::held:
       break;
   }
+}
+
+}  // namespace
+
+Handled require_sane_end(LbUnderTest& lb, std::span<const std::uint8_t> frame,
+                         const MbufShape& shape) {
+  Handled handled = lb.handle(frame, shape);
+  require_sane(frame, handled);
+  // What it has released had to wait, and is judged like any other.
+  for (const auto& released : lb.take_released_frames())
+    require_sane(released.came_as, released.handled);
   return handled;
 }
 

@@ -10,8 +10,9 @@
 
 namespace holdfast::dsl {
 
-/// Handles the frame and returns what became of it; throws std::logic_error when that is not sane
-/// (the counter identity and the whereabouts of buffers are LbUnderTest's own to require).
+/// Handles the frame and returns what became of it; throws std::logic_error when that is not sane,
+/// or what became of fragments that it released (the counter identity and the whereabouts of
+/// buffers are LbUnderTest's own to require).
 Handled require_sane_end(LbUnderTest& lb, std::span<const std::uint8_t> frame,
                          const MbufShape& shape = {});
 
