@@ -114,6 +114,7 @@ TEST_CASE("datagrams of many clients, interleaved and shuffled, stay whole") {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < shuffled.size(); ++i) order.push_back(i * 77 % shuffled.size());
   std::vector<Packet> packets;
+  packets.reserve(order.size());
   for (const std::size_t i : order) packets.push_back(shuffled[i]);
   const auto all = lb.handle_all(packets);
   for (std::size_t k = 0; k < all.size(); ++k)

@@ -25,6 +25,7 @@ from scapy.packet import Raw  # noqa: E402
 from scapy.utils import RawPcapReader, wrpcap  # noqa: E402
 
 BUILD = Path(os.environ.get("HOLDFAST_BUILD", Path(__file__).resolve().parents[2] / "build"))
+BUILD = BUILD.resolve()  # programs are started elsewhere
 CLI = BUILD / "ctrl" / "holdfast"
 
 ETHERNET, RAW_IP, COOKED, COOKED2 = 1, 101, 113, 276  # link types
