@@ -264,10 +264,9 @@ class PickBackend {
     // Not the key's client, which an ICMP error only quotes.
     const auto* const ip =
         rte_pktmbuf_mtod_offset(burst_.mbuf[lane], const std::uint8_t*, packet.l3_offset);
-    const IpAddress source = packet.family == Family::ipv4
-                                 ? IpAddress::v4(overlay<Ipv4Header>(ip).source)
-                                 : IpAddress::v6(overlay<Ipv6Header>(ip).source);
-    return now_.service_table.is_vip(source);
+    const std::size_t source =
+        packet.family == Family::ipv4 ? offsetof(Ipv4Header, source) : offsetof(Ipv6Header, source);
+    return now_.service_table.is_vip(packet.family, ip + source);
   }
 
   /// An ICMP error counts as a packet from the middle of a flow, a later fragment of UDP as what

@@ -43,6 +43,8 @@ ServiceTable::ServiceTable(std::span<const VipEntry> vips, std::span<const Servi
 
   for (const VipEntry& vip : vips) const_cast<Vip*>(find(vip.address))->options = vip.options;
 
+  fill_filter(addresses);
+
   const auto paint = [](std::vector<Interval>& intervals, PortRange ports, ServiceNumber service) {
     if (intervals.empty()) intervals.push_back({0, kNoService});
     // Split at both ends, then repaint what lies between.
@@ -64,6 +66,17 @@ ServiceTable::ServiceTable(std::span<const VipEntry> vips, std::span<const Servi
     auto* vip = const_cast<Vip*>(find(rule.vip));
     if (rule.protocol == IpProtocol::tcp) paint(vip->tcp, rule.ports, rule.service);
     if (rule.protocol == IpProtocol::udp) paint(vip->udp, rule.ports, rule.service);
+  }
+}
+
+void ServiceTable::fill_filter(std::span<const IpAddress> addresses) {
+  const std::size_t bits = std::bit_ceil(std::max<std::size_t>(64, addresses.size() * 16));
+  filter_.assign(bits / 64, 0);
+  filter_shift_ = 64u - static_cast<unsigned>(std::countr_zero(bits));
+  for (const IpAddress& address : addresses) {
+    const ExactRule bytes = exact_rule(address, IpProtocol::tcp, Be16{});
+    const std::uint64_t bit = filter_bit(bytes.high, bytes.low);
+    filter_[bit / 64] |= std::uint64_t{1} << bit % 64;
   }
 }
 

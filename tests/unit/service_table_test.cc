@@ -2,6 +2,7 @@
 #include "lib/model/service_table.h"
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -153,4 +154,28 @@ TEST_CASE("ports are written as in the configuration") {
   CHECK(PortRange{8000, 8999}.text() == "8000-8999");
   CHECK(PortRange{1, 65535}.text() == "1-65535");
   CHECK(PortRange{}.text() == "any");
+}
+
+TEST_CASE("an address as it lies in a packet is a VIP exactly when the table has it") {
+  std::mt19937 engine(11);
+  std::vector<VipEntry> vips;
+  for (int i = 0; i < 300; ++i) {
+    vips.push_back({IpAddress::v4(Be32::from_host(static_cast<std::uint32_t>(engine())))});
+    IpAddress::Bytes bytes{};
+    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(engine());
+    vips.push_back({IpAddress::v6(bytes)});
+  }
+  const ServiceTable table(vips, {});
+  for (const VipEntry& vip : vips)
+    CHECK(table.is_vip(vip.address.family(), vip.address.bytes().data()));
+  for (int i = 0; i < 20000; ++i) {
+    IpAddress::Bytes bytes{};
+    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(engine());
+    const auto v6 = IpAddress::v6(bytes);
+    REQUIRE(table.is_vip(Family::ipv6, bytes.data()) == table.is_vip(v6));
+    Be32 word;
+    std::memcpy(&word, bytes.data(), sizeof word);
+    REQUIRE(table.is_vip(Family::ipv4, bytes.data()) == table.is_vip(IpAddress::v4(word)));
+  }
+  CHECK_FALSE(ServiceTable{}.is_vip(Family::ipv6, vips[1].address.bytes().data()));
 }
