@@ -173,6 +173,7 @@ TEST_CASE("lone fragments that wait take no looks from those whose first one ano
   TwoWorkers workers({.capacity = 10'000, .sibling_lookup_rate = 1000, .most_held = 600});
   const Client stranger{Family::ipv4, 999};
   std::vector<Packet> lone;
+  lone.reserve(700);
   for (std::uint16_t i = 1000; i < 1700; ++i) lone.push_back(stranger.pieces(1000, i)[1]);
   for (const Packet& packet : lone) static_cast<void>(workers.two.handle(packet));
   REQUIRE(workers.two.counters().held_now == 600);

@@ -159,6 +159,7 @@ TEST_CASE("ports are written as in the configuration") {
 TEST_CASE("an address as it lies in a packet is a VIP exactly when the table has it") {
   std::mt19937 engine(11);
   std::vector<VipEntry> vips;
+  vips.reserve(600);
   for (int i = 0; i < 300; ++i) {
     vips.push_back({IpAddress::v4(Be32::from_host(static_cast<std::uint32_t>(engine())))});
     IpAddress::Bytes bytes{};
