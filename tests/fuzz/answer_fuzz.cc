@@ -5,7 +5,6 @@
 // fragments make up the packet.
 //
 // The first byte of an input says how wide the tunnels are, the rest is the packet.
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -16,6 +15,7 @@
 
 #include "tests/dsl/samples.h"
 #include "tests/dsl/sane_end.h"
+#include "tests/fuzz/from_samples.h"
 
 namespace {
 
@@ -43,24 +43,11 @@ std::vector<std::unique_ptr<LbUnderTest>> make_lbs() {
 
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
-
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t max_size, unsigned seed) {
-  static const auto samples = [] {
-    std::vector<Bytes> bytes;
-    for (const Packet& packet : sample_packets()) bytes.push_back(packet.bytes());
-    return bytes;
-  }();
-  if (size < 2 || seed % 32 == 0) {
-    const Bytes& sample = samples[seed / 32 % samples.size()];
-    if (sample.size() + 1 <= max_size) {
-      data[0] = static_cast<std::uint8_t>(seed / 1024);
-      std::ranges::copy(sample, data + 1);
-      size = sample.size() + 1;
-    }
-  }
-  return LLVMFuzzerMutate(data, size, max_size);
+  return mutate_from_samples(data, size, max_size, seed, 1, [seed](std::size_t) {
+    return static_cast<std::uint8_t>(seed / 1024);
+  });
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -13,7 +13,7 @@
 #include "lb/encap/encap.h"
 #include "lib/net/parse.h"
 #include "tests/dsl/mbuf.h"
-#include "tests/dsl/samples.h"
+#include "tests/fuzz/from_samples.h"
 
 namespace {
 
@@ -114,25 +114,11 @@ Backend backend_of(std::uint8_t choice) {
 
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
-
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t max_size, unsigned seed) {
-  static const auto samples = [] {
-    std::vector<Bytes> bytes;
-    for (const Packet& packet : sample_packets()) bytes.push_back(packet.bytes());
-    return bytes;
-  }();
-  if (size < kChoice || seed % 32 == 0) {
-    const Bytes& sample = samples[seed / 32 % samples.size()];
-    if (sample.size() + kChoice <= max_size) {
-      for (std::size_t i = 0; i < kChoice; ++i)
-        data[i] = static_cast<std::uint8_t>(seed * 0x9e3779b1u >> (i * 4));
-      std::ranges::copy(sample, data + kChoice);
-      size = sample.size() + kChoice;
-    }
-  }
-  return LLVMFuzzerMutate(data, size, max_size);
+  return mutate_from_samples(data, size, max_size, seed, kChoice, [seed](std::size_t i) {
+    return static_cast<std::uint8_t>(seed * 0x9e3779b1u >> (i * 4));
+  });
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

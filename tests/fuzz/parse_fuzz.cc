@@ -2,7 +2,6 @@
 // Any bytes as a packet, through the whole pipeline: a sane end (tests/dsl/sane_end.h), no read
 // outside the packet, the counter identity. Besides what libFuzzer keeps, packets of all kinds
 // (tests/dsl/samples.h) are what it mutates, so no corpus needs to be kept up to date.
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +9,7 @@
 
 #include "tests/dsl/samples.h"
 #include "tests/dsl/sane_end.h"
+#include "tests/fuzz/from_samples.h"
 
 namespace {
 
@@ -33,24 +33,10 @@ LbUnderTest make_lb() { return LbUnderTest(sample_services(), {.icmp_relay_rate 
 
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
-
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t max_size, unsigned seed) {
-  static const auto samples = [] {
-    std::vector<Bytes> bytes;
-    for (const Packet& packet : sample_packets()) bytes.push_back(packet.bytes());
-    return bytes;
-  }();
-  if (size < 2 || seed % 32 == 0) {
-    const Bytes& sample = samples[seed / 32 % samples.size()];
-    if (sample.size() + 1 <= max_size) {
-      data[0] = 0;
-      std::ranges::copy(sample, data + 1);
-      size = sample.size() + 1;
-    }
-  }
-  return LLVMFuzzerMutate(data, size, max_size);
+  return mutate_from_samples(data, size, max_size, seed, 1,
+                             [](std::size_t) { return std::uint8_t{0}; });
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
